@@ -100,7 +100,24 @@ fn claims(spec: &KindSpec, field: &FieldSpec, value: &Value) -> Option<BTreeSet<
 }
 
 /// Fields that change the claims and are no static fields, with the reason.
-const VALUES: &[(&str, &str, &str)] = &[];
+const VALUES: &[(&str, &str, &str)] = &[
+    ("file", "replace", "without it the content is not claimed: a part of the claims"),
+    ("group", "members", "may be received; a member is an attribute of the group"),
+    ("user", "groups", "may be received; a membership is an attribute of the user"),
+    ("swap", "persist", "may be received; the row in /etc/fstab is a part of the swap"),
+];
+
+/// A fact alone removes nothing: a state that removes is computed at a load.
+#[test]
+fn states_that_remove_are_static() {
+    for (spec, field) in fields() {
+        if let FieldType::Choice(words) = field.takes
+            && words.contains(&"absent")
+        {
+            assert_eq!(field.mode, Some(FieldMode::Static), "{}.{}", spec.kind, field.name);
+        }
+    }
+}
 
 /// Claims must be known at load, so every field that changes them is static.
 #[test]

@@ -424,7 +424,7 @@ fn a_validation_is_an_argument_vector() {
         "web.yaml",
         "graph: g\nvars: {text: \"a b\", words: [sshd, -t, -f, \"%s\"]}\nresources:\n  file:\n  - {name: /a, content: a, validate: \"judge ${vars.text} %s\"}\n  - {name: /b, content: b, validate: \"${vars.words}\"}\n",
     )]);
-    for words in ["- judge\n", "- \"a b\"\n", "- sshd\n"] {
+    for words in ["- \"judge\"\n", "- \"a b\"\n", "- \"sshd\"\n"] {
         assert!(text.contains(words), "{words}: {text}");
     }
 }

@@ -118,3 +118,24 @@ fn other_files_are_not_watched() {
     wait_for_content(&host, "base.txt", "five\n");
     assert_eq!(daemon.count("loaded"), 2, "the first one, and that of base.yaml");
 }
+
+/// Settings that name another, rejected graph are read once for each change and request: the watch of both graphs
+/// requests nothing by itself.
+#[test]
+fn a_rejected_graph_of_new_settings_is_not_read_again_and_again() {
+    let host = host();
+    let settings = |graph: &str| format!("graph: {graph}\nstate_dir: state\nlog: json\nwatch: true\n");
+    host.write("steadfast.yaml", settings("graph.yaml"));
+    let command = host.bare(&["run", "--config", "$DIR/steadfast.yaml"]);
+    let daemon = Daemon::start(command, &host.path(""));
+    daemon.wait_for("converged");
+    host.write("other.yaml", "graph: other\ninclude: [base.yaml, none.yaml]\n");
+    host.write("steadfast.yaml", settings("other.yaml"));
+    daemon.wait_for("rejected");
+    for _ in 0..4 {
+        host.ask_daemon(&["reload"]);
+    }
+    assert!(daemon.count("rejected") <= 6, "one for the settings, one for the wider watch, four");
+    host.write("none.yaml", host.full("resources: {file: [{name: $DIR/last, content: x}]}\n"));
+    wait_for_content(&host, "last", "x");
+}

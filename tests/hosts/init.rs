@@ -29,7 +29,7 @@ fn the_plan_of_the_first_graph_is_empty() {
     for words in [
         "wrote /etc/steadfast/graph.yaml: ",
         " packages, ",
-        "1 group, 1 user, 1 file of cron",
+        " services, 1 group, 1 user, 2 files of cron",
         "wrote /etc/steadfast/steadfast.yaml",
         "Next:\n  steadfast plan ",
         "systemctl enable --now steadfast",

@@ -64,7 +64,7 @@ pub static SPEC: KindSpec = KindSpec {
         ).mode(FieldMode::Static)
         .example("backups")
         .conflicts_with(&["env"]),
-        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "absent removes the job.")
+        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "absent removes the job.").known_at_load()
             .default("exists"),
     ],
     sends: &[],

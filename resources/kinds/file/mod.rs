@@ -72,7 +72,7 @@ const FIELDS: &[FieldSpec] = &[
         "state",
         FieldType::Choice(&["exists", "absent", "undefined"]),
         "exists, absent, or undefined (manage the attributes of an existing object). Default: exists.",
-    ),
+    ).known_at_load(),
     FieldSpec::new(
         "content",
         FieldType::Text,

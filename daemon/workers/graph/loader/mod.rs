@@ -298,7 +298,7 @@ impl GraphLoader {
             // The files may have changed while there was no watch.
             self.reload(ReloadCause::Nobody);
         }
-        self.follow_inputs(&mut watch, &broken).await;
+        self.follow_inputs(this.graph(), &mut watch, &broken).await;
         if this.collects.load(Ordering::SeqCst) {
             shared.world.begin_use();
         }
@@ -330,11 +330,14 @@ impl GraphLoader {
             let answers = std::mem::take(&mut *this.answers());
             life.set_status("reads");
             let settings = life.during(this.read_settings()).await;
-            if let Ok(graph) = &settings.as_ref().map(|new| this.graph_of(new.as_ref())) {
-                life.during(self.follow(graph, &mut watch, &broken)).await;
+            let source = settings.as_ref().ok().map(|new| this.graph_of(new.as_ref()));
+            if let Some(source) = &source {
+                life.during(self.follow(source, &mut watch, &broken)).await;
             }
             life.during(ReloadRequest::reload(shared, this, (settings, who))).await;
-            life.during(self.follow_inputs(&mut watch, &broken)).await;
+            if let Some(source) = source {
+                life.during(self.follow_inputs(source, &mut watch, &broken)).await;
+            }
             if !answers.is_empty() {
                 this.requests.put(DriverEvent::Ask(Query::Taken(answers)));
             }
@@ -451,9 +454,10 @@ impl ReloadRequest {
     }
 
     /// Reads the files once more; returns true if the result differs from that of the last read.
-    async fn reads_differently(&self) -> bool {
-        let (mut graph, last) = (self.graph(), lock(&self.last_read).clone());
+    async fn reads_differently(&self, mut graph: GraphSource) -> bool {
+        let last = lock(&self.last_read).clone();
         graph.options.refuse_empty = !last.allow_empty;
+        graph.options.exports.clone_from(&lock(&self.exports));
         let read = tokio::task::spawn_blocking(move || config::load(&graph.paths, &graph.options));
         read.await.is_ok_and(|loaded| LastRead::result_of(&loaded) != last.result)
     }

@@ -135,8 +135,13 @@ impl GraphLoader {
     }
 
     /// Watches the files that the last read looked for. A file that changed before its watch began requests a reload.
-    pub(super) async fn follow_inputs(&self, watch: &mut Option<GraphWatch>, broken: &Arc<Notify>) {
-        if self.follow(&self.0.graph(), watch, broken).await && self.0.reads_differently().await {
+    pub(super) async fn follow_inputs(
+        &self,
+        graph: GraphSource,
+        watch: &mut Option<GraphWatch>,
+        broken: &Arc<Notify>,
+    ) {
+        if self.follow(&graph, watch, broken).await && self.0.reads_differently(graph).await {
             self.reload(ReloadCause::Nobody);
         }
     }
