@@ -124,7 +124,8 @@ fn other_files_are_not_watched() {
 #[test]
 fn a_rejected_graph_of_new_settings_is_not_read_again_and_again() {
     let host = host();
-    let settings = |graph: &str| format!("graph: {graph}\nstate_dir: state\nlog: json\nwatch: true\n");
+    let settings =
+        |graph: &str| format!("graph: {graph}\nstate_dir: state\nlog: json\nwatch: true\n");
     host.write("steadfast.yaml", settings("graph.yaml"));
     let command = host.bare(&["run", "--config", "$DIR/steadfast.yaml"]);
     let daemon = Daemon::start(command, &host.path(""));

@@ -135,7 +135,7 @@ async fn find_difference(
     let resource = match spec.build_resource(name, fields, &place) {
         Ok(resource) => resource,
         Err(problems) => {
-            return Some(problems.into_iter().next().map_or_else(String::new, |it| it.what.into()));
+            return Some(problems.into_iter().next().map_or_else(String::new, |it| it.what));
         }
     };
     match resource.check(host, CheckRequest::default()).await {

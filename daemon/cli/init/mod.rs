@@ -15,7 +15,7 @@ use super::exit::Exit;
 use super::output::{error, plain, print};
 use super::settings::SETTINGS;
 use new_file::{NotWritten, write_new};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use steadfast_resources::Host;
 
 /// The settings that go with the graph.
@@ -89,7 +89,7 @@ fn written(path: &Path) -> String {
     format!("wrote {}", plain(&path.to_string_lossy()))
 }
 
-fn report(why: &NotWritten, path: &PathBuf) -> Exit {
+fn report(why: &NotWritten, path: &Path) -> Exit {
     let shown = plain(&path.to_string_lossy());
     match why {
         NotWritten::Exists => {

@@ -81,15 +81,12 @@ impl Inputs {
         if let Some(known) = self.sources.iter().position(|source| source.path == path) {
             return Ok(Some(known));
         }
-        let source = match &mut self.stored {
-            Some(stored) => {
-                let found = stored.iter().position(|source| source.path == path);
-                found.map(|at| stored.swap_remove(at))
-            }
-            None => {
-                self.sought.insert(path.clone());
-                files::read_used(&path, display)?
-            }
+        let source = if let Some(stored) = &mut self.stored {
+            let found = stored.iter().position(|source| source.path == path);
+            found.map(|at| stored.swap_remove(at))
+        } else {
+            self.sought.insert(path.clone());
+            files::read_used(&path, display)?
         };
         Ok(source.map(|source| {
             self.sources.push(Arc::new(source));
@@ -109,13 +106,12 @@ impl Inputs {
             let own = own.filter(|own| !own.starts_with('.'));
             path.parent() == Some(folder) && own.is_some_and(|own| matches_pattern(&name, &own))
         };
-        let mut found: Vec<PathBuf> = match &self.stored {
-            Some(stored) => stored.iter().map(|source| source.path.clone()).collect(),
-            None => {
-                let has_pattern = name.contains(['*', '?']);
-                self.sought.insert(if has_pattern { folder.to_owned() } else { pattern.clone() });
-                files::list_folder(folder)
-            }
+        let mut found: Vec<PathBuf> = if let Some(stored) = &self.stored {
+            stored.iter().map(|source| source.path.clone()).collect()
+        } else {
+            let has_pattern = name.contains(['*', '?']);
+            self.sought.insert(if has_pattern { folder.to_owned() } else { pattern.clone() });
+            files::list_folder(folder)
         };
         found.extend(self.sources.iter().map(|source| source.path.clone()));
         found.retain(|path| is_meant(path));
