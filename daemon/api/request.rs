@@ -76,8 +76,9 @@ pub enum Request {
     Events {
         /// True if the reply continues with new events.
         follow: bool,
-        /// Only events of this resource.
-        resource: Option<String>,
+        /// Only events of these resources; all events if empty. Selectors select among declared and recorded resources.
+        #[serde(default)]
+        resources: Vec<String>,
         /// Only events with this number or a higher one.
         from: Option<u64>,
         /// Only events at or after this time, in milliseconds since 1970.

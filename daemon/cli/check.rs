@@ -1,6 +1,6 @@
 //! `steadfast check`: all problems of a graph at once.
 
-use super::args::Check;
+use super::args::{Check, selectors};
 use super::exit::Exit;
 use super::load_graph::{self, options};
 use super::output::{count, eprint, out_json, plain, print, say_warnings};
@@ -15,7 +15,8 @@ pub(super) fn check(args: &Check) -> Exit {
     let resources: Option<Vec<String>> =
         named.map(|text| text.filter(|t| is_resource(t)).map(str::to_owned)).collect();
     if let Some(resources) = resources {
-        return super::client::check(&args.socket, resources);
+        let selectors = selectors(&resources, args.graph.labels.as_deref());
+        return super::client::check(&args.socket, selectors);
     }
     let options = match options(&args.graph) {
         Ok(options) => options,

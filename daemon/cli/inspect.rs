@@ -5,7 +5,7 @@ use super::exit::Exit;
 use super::output::{error, plain, print};
 use serde_yaml::{Mapping, Value as Yaml};
 use steadfast_resources::inspect::{Field, Inspected, Inspector, inspectors};
-use steadfast_resources::{Failure, Host, Value};
+use steadfast_resources::{Failure, FieldMode, Host, KindSet, Value};
 
 /// Prints the objects as YAML.
 pub(super) fn inspect(args: &Inspect) -> Exit {
@@ -77,10 +77,10 @@ fn document(kind: &str, objects: Vec<Inspected>) -> String {
     let mut list = Vec::new();
     for object in objects {
         let mut map = Mapping::new();
-        map.insert("name".into(), object.name.into());
+        map.insert("name".into(), escaped(kind, "name", &object.name).into());
         for (field, value) in object.fields {
             let value = match value {
-                Field::Shown(value) => yaml_of(value),
+                Field::Shown(value) => yaml_of((kind, field), value),
                 Field::Secret(name) => {
                     let path = format!("/etc/steadfast/secrets/{name}");
                     secrets.insert(name.as_str().into(), mapping("file", path.into()));
@@ -101,21 +101,32 @@ fn document(kind: &str, objects: Vec<Inspected>) -> String {
     serde_yaml::to_string(&Yaml::Mapping(graph)).unwrap_or_default().trim_end().to_owned()
 }
 
+/// Doubles the `$` of `${`, which begins an expression, unless the field is literal.
+pub(super) fn escaped(kind: &str, field: &str, text: &str) -> String {
+    let spec = KindSet::of_this_build().find(kind);
+    let mode = spec.and_then(|spec| spec.fields.iter().find(|known| known.name == field));
+    match mode.and_then(|field| field.mode) {
+        Some(FieldMode::Literal(_)) => text.to_owned(),
+        _ => text.replace("${", "$${"),
+    }
+}
+
 fn mapping(key: &str, value: Yaml) -> Yaml {
     let mut map = Mapping::new();
     map.insert(key.into(), value);
     Yaml::Mapping(map)
 }
 
-fn yaml_of(value: Value) -> Yaml {
+fn yaml_of((kind, field): (&str, &str), value: Value) -> Yaml {
+    let of_text = |text: String| Yaml::from(escaped(kind, field, &text));
     match value {
-        Value::Text(text) => text.into(),
+        Value::Text(text) => of_text(text),
         Value::Bool(truth) => truth.into(),
         Value::Int(number) => number.into(),
         Value::Float(number) => number.into(),
-        Value::Texts(texts) => Yaml::Sequence(texts.into_iter().map(Yaml::from).collect()),
+        Value::Texts(texts) => Yaml::Sequence(texts.into_iter().map(of_text).collect()),
         Value::TextMap(map) => {
-            Yaml::Mapping(map.into_iter().map(|(key, text)| (key.into(), text.into())).collect())
+            Yaml::Mapping(map.into_iter().map(|(key, text)| (key.into(), of_text(text))).collect())
         }
         // An inspector never returns a secret as a value.
         Value::Secret(_) | Value::Sealed(_) => Yaml::Null,

@@ -2,9 +2,9 @@
 //!
 //! A command must print foreign text only in escaped form. Reading order: `args`, `settings`, `load_graph`,
 //! `state_dir`, `output`; the daemon (`run`), one-shot commands (`one_shot`, `offline`), clients of a daemon (`client`,
-//! `top`), `state`, `history_list`, `history`, `undo_plan`, `undo`, and the remaining commands: `check`, `graph`,
-//! `edges`, `module_test`, `eval`, `explain`, `explain_topics`, `facts`, `topics`, `schema`, `format`, `doctor`,
-//! `world` (many hosts), `shell`.
+//! `top`), `state`, `history_list`, `history`, `undo_plan`, `undo`, and the remaining commands: `init`, `inspect`,
+//! `check`, `graph`, `edges`, `module_test`, `eval`, `explain`, `facts`, `schema`, `format`, `doctor`, `world` (many
+//! hosts), `shell`.
 
 pub mod args;
 mod client;
@@ -22,12 +22,12 @@ mod doctor;
 mod edges;
 mod eval;
 mod explain;
-mod explain_topics;
 mod facts;
 mod format;
 mod graph;
 mod history;
 mod history_list;
+mod init;
 mod inspect;
 mod module_test;
 mod run;
@@ -35,7 +35,6 @@ mod schema;
 mod settings;
 mod shell;
 mod top;
-mod topics;
 mod undo;
 mod undo_plan;
 mod world;
@@ -144,6 +143,7 @@ fn dispatch(command: Command, key: MintKey) -> Exit {
         Command::Schema(args) => schema::print_schema(&args),
         Command::Fmt(args) => format::format_files(&args),
         Command::Facts(args) => facts::show_facts(&args),
+        Command::Init(args) => init::init(&args),
         Command::Inspect(args) => inspect::inspect(&args),
         Command::Plan(args) => one_shot::plan::plan(&args, key),
         Command::Drift(args) => client::drift::drift(&args, key),

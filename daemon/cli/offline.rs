@@ -1,10 +1,12 @@
 //! Offline commands: commands that change a state directory while no daemon runs. They take the lock of the directory,
 //! and record events as a daemon would.
 
-use super::output::count;
+use super::exit::Exit;
 use super::output::event_recording::Recording;
+use super::output::{count, error};
 use super::state_dir;
 use crate::events::{NewEvent, Retention, integrity};
+use crate::selection::LABEL;
 use crate::store::{RecordReaders, SqliteStore, StateLock, StoreError};
 use crate::workers::readers;
 use std::path::{Path, PathBuf};
@@ -71,4 +73,14 @@ impl Drop for OfflineCommand {
         let deeds = count(self.told.load(Ordering::SeqCst), "change");
         self.recording.finish("stopped", format!("{} ended: {deeds}", self.command));
     }
+}
+
+/// Refuses selectors of labels, which only a daemon can answer: labels are not recorded.
+pub(in crate::cli) fn refuse_labels(texts: &[String]) -> Result<(), Exit> {
+    if !texts.iter().any(|text| text.starts_with(LABEL)) {
+        return Ok(());
+    }
+    let hint = "start the daemon, or name the resources, for example 'file[/etc/*]'";
+    error("labels select declared resources, and no daemon runs", Some(hint));
+    Err(Exit::Usage)
 }

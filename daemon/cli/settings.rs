@@ -43,6 +43,8 @@ pub(super) fn complete(command: &mut Command) -> Result<(), Exit> {
         }
         Command::Drift(drift) => drop(of(&mut drift.graph)?),
         Command::Graph(show) => drop(of(&mut show.graph)?),
+        // Labels without a graph select resources of the daemon.
+        Command::Check(check) if check.graph.graphs.is_empty() && check.graph.labels.is_some() => {}
         Command::Check(check) => {
             for warning in
                 of(&mut check.graph)?.recorders.iter().filter_map(Recorder::clear_headers)

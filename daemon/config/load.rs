@@ -58,7 +58,7 @@ pub fn expanded_text(paths: &[PathBuf], options: &Options) -> Result<String, Rej
     let sources = read::files::read(paths, &mut problems);
     let expansion = expand::expand(sources, None, (options, &options.kinds), &mut problems);
     if problems.errors() > 0 {
-        return Err(Rejected { problems: problems.list, more: problems.more });
+        return Err(Rejected::of(problems));
     }
     Ok(expand::print::print_expansion(&expansion))
 }
@@ -126,7 +126,8 @@ fn expanded(
     let expansion = expand::expand(sources, stored, (options, kinds), &mut problems);
     // The documents of an expansion that grew too far are too many to read.
     if problems.list.iter().any(|problem| problem.code == Code::Budget) {
-        return finish_load(None, &expansion.sources, problems);
+        let rejected = finish_load(None, &expansion.sources, problems);
+        return rejected.map_err(|why| Rejected { sought: expansion.sought, ..why });
     }
     let mut whole = is_read && expansion.complete;
     let (mut files, mut infos) = (Vec::new(), Vec::new());
@@ -140,9 +141,11 @@ fn expanded(
     let whole = if whole { checks::Whole::Yes } else { checks::Whole::No };
     let input = (expansion.sources.as_slice(), infos.as_slice());
     let loaded = checks::check(files, input, options, whole, &mut problems);
-    let loaded = finish_load(loaded, &expansion.sources, problems)?;
-    let loaded = LoadedGraph { used: expansion.used, ..loaded };
-    with_texts(loaded, expansion.sources, options)
+    let loaded = finish_load(loaded, &expansion.sources, problems).and_then(|loaded| {
+        let (used, sought) = (expansion.used, expansion.sought.clone());
+        with_texts(LoadedGraph { used, sought, ..loaded }, expansion.sources, options)
+    });
+    loaded.map_err(|rejected| Rejected { sought: expansion.sought, ..rejected })
 }
 
 /// Returns the graph with its warnings, or all problems.
@@ -156,7 +159,7 @@ fn finish_load(
     let problems = problems.sorted(&displays);
     match loaded {
         Some(loaded) if errors == 0 => Ok(LoadedGraph { warnings: problems.list, ..loaded }),
-        _ => Err(Rejected { problems: problems.list, more: problems.more }),
+        _ => Err(Rejected::of(problems)),
     }
 }
 
@@ -170,7 +173,7 @@ fn empty(loaded: &LoadedGraph) -> Rejected {
     let name = problem::quoted(&loaded.name);
     let problem = Problem::new(Code::Empty, format!("the graph `{name}` has no resources"));
     let hint = "to accept an empty graph, pass --allow-empty to run, apply or reload";
-    Rejected { problems: vec![problem.hint(hint)], more: 0 }
+    Rejected { problems: vec![problem.hint(hint)], ..Rejected::default() }
 }
 
 /// Loads a graph with the fast reader; returns `None` if there is anything to report.

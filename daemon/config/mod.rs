@@ -39,6 +39,7 @@ pub use checks::collections::CollectedExport;
 pub use checks::semaphores::RESERVED;
 pub use declared_text::declared_lines;
 pub use expand::ask::{Evaluated, Layer, evaluate_expression};
+pub use expand::module_page::{ModulePage, ModuleParam, ModuleResource, describe_module};
 pub use format::{NotFormatted, format_graph};
 pub use lint::{Finding, LINTS, find_advice};
 pub(crate) use live_inputs::LiveInputs;
@@ -141,6 +142,8 @@ pub struct LoadedGraph {
     pub used: UsedInputs,
     /// The kinds that the graph was loaded with.
     pub kinds: KindSet,
+    /// The files and folders that the expansion looked for besides the graph files, whether they exist or not.
+    pub sought: Vec<PathBuf>,
 }
 
 /// The text of a graph file. It can be loaded again when the file is missing or no longer valid.

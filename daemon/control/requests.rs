@@ -30,7 +30,8 @@ impl Request {
     #[must_use]
     pub fn lately(resource: Option<String>, most: usize) -> Self {
         let (from, since, most) = (None, None, Some(most));
-        Self::Events { follow: false, resource, from, since, most, debug: false }
+        let resources = resource.into_iter().collect();
+        Self::Events { follow: false, resources, from, since, most, debug: false }
     }
 
     /// The request for this change of what is recorded of resources.

@@ -20,7 +20,13 @@ pub trait LabelSource {
     fn label(&self, identity: &str, key: &str) -> Option<&str>;
 }
 
-/// The source for graphs without labels.
+/// Returns the value of a label in a list of labels.
+#[must_use]
+pub fn label_in<'a>(labels: &'a [(String, String)], key: &str) -> Option<&'a str> {
+    labels.iter().find(|(name, _)| name == key).map(|(_, value)| &**value)
+}
+
+/// The source for records, which have no labels.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoLabels;
 

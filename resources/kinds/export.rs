@@ -31,6 +31,7 @@ pub static SPEC: KindSpec = KindSpec {
         .mode(FieldMode::Value)
         .receives(Receives::Shown),
         FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "State of the offer.")
+            .known_at_load()
             .default("exists"),
     ],
     sends: &[],

@@ -35,7 +35,7 @@ pub static SPEC: KindSpec = KindSpec {
     kind: "group",
     doc: "Manages a local group and its members. The name is the name of the group.",
     fields: &[
-        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Existence of the group.")
+        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Existence of the group.").known_at_load()
             .default("exists"),
         FieldSpec::new(
             "gid",

@@ -37,7 +37,7 @@ pub static SPEC: KindSpec = KindSpec {
             "state",
             FieldType::Choice(&["loaded", "absent"]),
             "loaded, or absent: not loaded, without files of steadfast. Default: loaded, and absent with `blacklist`.",
-        ),
+        ).known_at_load(),
         FieldSpec::new(
             "blacklist",
             FieldType::Bool,

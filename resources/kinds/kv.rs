@@ -43,6 +43,7 @@ pub static SPEC: KindSpec = KindSpec {
         )
         .default("0"),
         FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "State of the key.")
+            .known_at_load()
             .default("exists"),
     ],
     sends: &[

@@ -45,7 +45,7 @@ pub static SPEC: KindSpec = KindSpec {
     kind: "locale",
     doc: "Manages a locale of the host and the default language. The name is the locale, for example de_DE.UTF-8.",
     fields: &[
-        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Existence of the locale.")
+        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Existence of the locale.").known_at_load()
             .default("exists"),
         FieldSpec::new(
             "charset",
@@ -58,7 +58,7 @@ pub static SPEC: KindSpec = KindSpec {
             "default",
             FieldType::Bool,
             "Make the locale the default language (LANG) of the host. The language stays when the resource leaves the graph.",
-        )
+        ).known_at_load()
         .default("false"),
         FieldSpec::new(
             "variables",

@@ -19,7 +19,7 @@ pub(crate) const PATH: FieldSpec = FieldSpec::new(
 .example("/etc/ssh/sshd_config");
 pub(crate) const FILE: FieldSpec =
     FieldSpec::new("file", FieldType::Text, "Another name of `path`, as in mgmt.")
-        .mode(FieldMode::Value)
+        .known_at_load()
         .example("/etc/ssh/sshd_config")
         .conflicts_with(&["path"]);
 pub(crate) const STATE: FieldSpec = FieldSpec::new(
@@ -27,6 +27,7 @@ pub(crate) const STATE: FieldSpec = FieldSpec::new(
     FieldType::Choice(&["exists", "absent"]),
     "absent: the part is not in the file.",
 )
+.known_at_load()
 .default("exists");
 pub(crate) const CREATE: FieldSpec = FieldSpec::new(
     "create",
@@ -38,7 +39,7 @@ pub(crate) const VALIDATE: FieldSpec = FieldSpec::new(
     "validate",
     FieldType::Texts,
     "Command that must accept the new file first, as a string or a list: visudo -cf %s. %s is the path of the staged file. Timeout: one minute.",
-).mode(FieldMode::Value)
+).mode(FieldMode::Argv(""))
 .example("visudo -cf %s");
 pub(crate) const IN_PLACE: FieldSpec = FieldSpec::new(
     "in_place",

@@ -417,6 +417,18 @@ fn an_expression_stays_within_one_argument() {
     assert!(text.contains("echo ${HOME}"), "{text}");
 }
 
+/// Rule 3: a command in a field of words stays a list; one expression may give the whole list.
+#[test]
+fn a_validation_is_an_argument_vector() {
+    let text = expanded(&[(
+        "web.yaml",
+        "graph: g\nvars: {text: \"a b\", words: [sshd, -t, -f, \"%s\"]}\nresources:\n  file:\n  - {name: /a, content: a, validate: \"judge ${vars.text} %s\"}\n  - {name: /b, content: b, validate: \"${vars.words}\"}\n",
+    )]);
+    for words in ["- \"judge\"\n", "- \"a b\"\n", "- \"sshd\"\n"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
 /// Rule 4 and 5: a template with a secret becomes a received value; the secret is no part of the expansion.
 #[test]
 fn templates_take_secrets_by_name() {

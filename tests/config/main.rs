@@ -8,6 +8,7 @@
 mod accepted;
 mod advice;
 mod bounds;
+mod field_modes;
 mod formatting;
 mod kind_examples;
 mod kinds;

@@ -235,8 +235,8 @@ async fn idle_connections_are_bounded() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_does_not_read_is_dropped() {
     let listening = Listening::with(Limits { clients: 1, ..short() }).await;
-    let (resource, from, since, most) = (None, None, None, None);
-    let events = Request::Events { follow: true, resource, from, since, most, debug: false };
+    let (resources, from, since, most) = (Vec::new(), None, None, None);
+    let events = Request::Events { follow: true, resources, from, since, most, debug: false };
     let mut reads = Client::ask(&listening.address, &events).await.expect("asked");
     for _ in 0..100 {
         assert!(reads.next(Some(LONG)).await.expect("goes on").is_some());

@@ -72,6 +72,88 @@ fn explain_and_schema_know_the_language() {
     assert_eq!(schema["$schema"], "http://json-schema.org/draft-07/schema#");
 }
 
+/// A module is documented from its declarations; a module that cannot be used is reported with the place.
+#[test]
+fn explain_documents_a_module() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::create_dir(folder.path().join("site")).expect("made");
+    let module = r#"module: site
+comment: A web site.
+params:
+  domain: { type: string, pattern: '[a-z.]+', doc: The name of the site. }
+  port: { type: int, min: 1, max: 65535, default: 80 }
+  key: { type: secret, required: false }
+  level: { type: string, choices: [low, high] }
+resources:
+  pkg: [nginx]
+  file:
+    - { name: vhost, path: "/etc/${params.domain}.conf", when: params.port > 80 }
+    - { for_each: [a, b], path: "/srv/${item}" }
+modules:
+  - { use: ../other, as: tls, when: 'params.port == 443' }
+exports: { conf: "file[vhost]" }
+"#;
+    std::fs::write(folder.path().join("site/module.yaml"), module).expect("written");
+    let output = steadfast(folder.path(), &["explain", "site"]);
+    let expected = r#"site: A web site.
+
+Parameters:
+  domain  string, required, pattern [a-z.]+. The name of the site.
+  key     secret, optional.
+  level   string, required, one of "low", "high".
+  port    int, default 80, 1 to 65535.
+
+Exports:
+  conf  file[vhost]
+
+Resources:
+  pkg[nginx]
+  file[vhost]         when params.port > 80
+  file[/srv/${item}]  for each of [a, b]
+
+Modules used:
+  tls  ../other, when params.port == 443
+
+Use:
+modules:
+  - use: site
+    as: NAME
+    with: { domain: TEXT, level: TEXT }
+"#;
+    assert_eq!(stdout_of(&output), expected, "{output:?}");
+    let wrong = module.replace("type: int", "type: integer");
+    std::fs::write(folder.path().join("site/module.yaml"), wrong).expect("written");
+    let output = steadfast(folder.path(), &["explain", "./site"]);
+    let shown = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(65), "{shown}");
+    assert!(shown.contains("`integer` is no type of a parameter"), "{shown}");
+    assert!(shown.contains("site/module.yaml:5:17"), "{shown}");
+    let output = steadfast(folder.path(), &["explain", "modules/none"]);
+    let shown = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(shown.contains("there is no folder modules/none"), "{shown}");
+}
+
+/// Each word of the list can be explained, and the list names the tables once.
+#[test]
+fn each_listed_topic_can_be_explained() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let list = stdout_of(&steadfast(folder.path(), &["explain"]));
+    let mut names: Vec<&str> = list
+        .lines()
+        .filter(|line| line.starts_with("  "))
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    assert!(names.contains(&"selectors") && names.contains(&"settings"), "{list}");
+    for name in &names {
+        let output = steadfast(folder.path(), &["explain", name]);
+        assert!(output.status.success() && !output.stdout.is_empty(), "{name}: {output:?}");
+    }
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), count, "a topic is listed twice: {list}");
+}
+
 #[test]
 fn lint_gives_advice_about_a_valid_graph() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -61,6 +61,7 @@ mod stop;
 mod undeclared_resources;
 mod unknown_targets;
 mod user_owned_dirs;
+mod watched_inputs;
 mod webhook_tls;
 
 mod daemon;

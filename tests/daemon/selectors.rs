@@ -1,6 +1,7 @@
 //! Selectors: the same texts select the same resources in every command.
 
 use crate::host::Host;
+use nix::sys::signal::Signal::SIGTERM;
 
 const GRAPH: &str = r#"
 graph: many
@@ -57,6 +58,104 @@ fn a_graph_is_selected_alike() {
     assert!(host.exists("a") && !host.exists("ab"));
 }
 
+const LABELLED: &str = r#"
+graph: tiers
+resources:
+  file:
+  - {name: a, path: $DIR/a, content: "a\n", labels: {tier: web, stage: test}}
+  - {name: b, path: $DIR/b, content: "b\n", labels: {tier: web}}
+  - {name: c, path: $DIR/c, content: "c\n", labels: {tier: db}}
+  - {name: d, path: $DIR/d, content: "d\n"}
+"#;
+
+/// Labels select resources in every command, with all forms of a requirement.
+#[test]
+fn labels_select_resources_of_a_daemon() {
+    let host = Host::with(LABELLED);
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    for (labels, count) in [
+        ("tier=web", "2 of 2 resources"),
+        ("tier", "3 of 3 resources"),
+        ("tier=web,stage!=test", "1 of 1 resource"),
+        ("tier=w*", "2 of 2 resources"),
+        ("tier!=web", "2 of 2 resources"),
+    ] {
+        host.ask_daemon(&["status", "-l", labels]).exits(0).prints(count);
+    }
+    host.ask_daemon(&["pause", "-l", "tier=db", "--for", "1h"]).exits(0);
+    host.ask_daemon(&["wait", "-l", "tier=db", "--for", "paused", "--timeout", "60"]).exits(0);
+    host.ask_daemon(&["status"]).exits(0).prints("file[c]: paused: by command");
+    host.ask_daemon(&["resume", "-l", "tier"]).exits(0);
+    host.ask_daemon(&["status"]).exits(0).prints_nothing_of("paused");
+    host.ask_daemon(&["check", "-l", "tier=web"]).exits(0).prints("checked again");
+    host.ask_daemon(&["retry", "-l", "stage=test"]).exits(0);
+    host.ask_daemon(&["wait", "-l", "tier=web", "--timeout", "60"]).exits(0);
+    host.ask_daemon(&["events", "-l", "tier=web"])
+        .exits(0)
+        .prints("file[a]")
+        .prints("file[b]")
+        .prints_nothing_of("file[c]");
+    host.ask_daemon(&["pause", "-l", "tier=nosuch"]).exits(64).says("label:tier=nosuch");
+}
+
+/// A reload that changes only labels changes the selection, and runs nothing.
+#[test]
+fn labels_follow_a_reload() {
+    let host = Host::with(LABELLED);
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.graph(&LABELLED.replace("labels: {tier: db}", "labels: {tier: web}"));
+    host.ask_daemon(&["reload"]).exits(0);
+    host.ask_daemon(&["status", "-l", "tier=web"]).exits(0).prints("3 of 3 resources");
+    host.ask_daemon(&["status", "-l", "tier=db"]).exits(64);
+}
+
+/// `plan`, `apply` and `check GRAPH` take labels.
+#[test]
+fn labels_select_a_part_of_a_graph() {
+    let host = Host::with(LABELLED);
+    host.ask(&["plan", "-l", "tier=web"]).exits(0).prints("2 to create, 0 unchanged");
+    host.ask(&["plan", "-l", "tier=web", "--skip", "a"]).exits(0).prints("1 to create");
+    host.ask(&["plan", "-l", "tier=nosuch"]).exits(65).says("label:tier=nosuch");
+    host.ask(&["check", "-l", "tier"]).exits(0).prints("3 resources");
+    host.ask(&["apply", "-l", "tier=web,stage!=test"]).exits(0).prints("1 changed");
+    assert!(host.exists("b") && !host.exists("a") && !host.exists("d"));
+}
+
+/// `events` takes several selectors; they also select resources that are no longer declared.
+#[test]
+fn events_take_selectors() {
+    let host = Host::with(GRAPH);
+    let mut daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    let of = |selectors: &[&str]| {
+        let output = host.ask_daemon(&[&["events", "--json"], selectors].concat());
+        let mut names: Vec<String> = output
+            .exits(0)
+            .stdout
+            .lines()
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"))
+            .map(|event| event["resource"].as_str().unwrap_or("none").to_owned())
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    };
+    assert_eq!(of(&["file[a*]"]), ["file[a]", "file[ab]"]);
+    assert_eq!(of(&["b", "exec"]), ["exec[run]", "file[b]"]);
+    host.ask_daemon(&["events", "run"]).exits(64).says("`run` selects 2 resources");
+    host.ask_daemon(&["events", "nosuch"]).exits(64).says("no such resource: nosuch");
+    host.graph(&GRAPH.replace("  - {name: ab,", "  - {name: other,").replace("$DIR/ab", "$DIR/o"));
+    host.ask_daemon(&["reload"]).exits(0);
+    assert_eq!(of(&["ab"]), ["file[ab]"], "undeclared, and recorded");
+    daemon.signal(SIGTERM);
+    assert_eq!(daemon.ends(), 0);
+    assert_eq!(of(&["file[a*]"]), ["file[a]", "file[ab]"]);
+    host.ask_daemon(&["events", "run"]).exits(64).says("`run` selects 2 resources");
+    host.ask_daemon(&["events", "-l", "tier"]).exits(64).says("labels select declared resources");
+}
+
 /// Without a daemon, `forget` and the history take selectors of the recorded resources.
 #[test]
 fn recorded_resources_are_selected_without_a_daemon() {
@@ -65,6 +164,7 @@ fn recorded_resources_are_selected_without_a_daemon() {
     host.ask_daemon(&["protect", "file[a*]"]).exits(0).prints("file[a]").prints("file[ab]");
     host.ask_daemon(&["unprotect", "a", "ab"]).exits(0);
     host.ask_daemon(&["protect", "run"]).exits(64).says("selects 2 resources: ");
+    host.ask_daemon(&["forget", "-l", "tier"]).exits(64).says("labels select declared resources");
     let listed = host.ask_daemon(&["history", "file[a*]"]);
     listed.exits(0).prints("file[a]").prints("file[ab]").prints_nothing_of("file[b]");
 }

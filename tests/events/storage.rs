@@ -2,9 +2,11 @@
 
 use crate::{changed, start};
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use steadfast::api::event_data::{Gap, SessionEnd};
 use steadfast::api::{EventKind, Level};
@@ -22,6 +24,10 @@ fn all(directory: &Path) -> Vec<PublishedEvent> {
 
 fn reader(directory: &Path) -> Reader {
     Reader::open(directory).expect("readable").expect("there")
+}
+
+fn named(names: &[&str]) -> Option<Arc<BTreeSet<String>>> {
+    Some(Arc::new(names.iter().map(ToString::to_string).collect()))
 }
 
 fn numbers(events: &[PublishedEvent]) -> Vec<u64> {
@@ -146,8 +152,12 @@ fn queries_begin_at_the_right_event() {
     assert_eq!(begin(Wanted { since: Some(2000), ..wanted() }), 101, "nothing since");
     assert_eq!(begin(Wanted { most: Some(10), ..wanted() }), 91);
     assert_eq!(begin(Wanted { most: Some(10), since: Some(1095), ..wanted() }), 96);
-    let of = Wanted { most: Some(1), resource: Some("file[4]".to_owned()), ..wanted() };
+    let of = Wanted { most: Some(1), resources: named(&["file[4]"]), ..wanted() };
     assert_eq!(begin(of), 5);
+    let of = Wanted { most: Some(2), resources: named(&["file[4]", "file[9]", "x"]), ..wanted() };
+    assert_eq!((begin(of.clone()), begin(Wanted { most: Some(1), ..of })), (5, 10));
+    let names = reader(folder.path()).resources().expect("read");
+    assert_eq!((names.len(), &*names[0]), (100, "file[0]"));
 }
 
 /// C-12: the place of a recorder and its begun batch outlive the process; a confirmed batch is no longer begun.

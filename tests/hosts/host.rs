@@ -50,7 +50,6 @@ impl Host {
     }
 
     /// Returns the process id of the host's first process, as seen from outside.
-    #[cfg(feature = "fault-injection")]
     pub(crate) fn leader(&self) -> i32 {
         self.machine.leader().as_raw()
     }

@@ -5,19 +5,22 @@
 //!
 //! Nothing here changes the real host. Reading order: `control_groups`, `machine`, `host` and `service` (the
 //! harness), then `lifecycle`, `unit`, `reload`, `repair`, `settings`, `doctor`, `kernel`, `packages`, `units`,
-//! `accounts`, `identity`, `sources` and `servers`.
+//! `accounts`, `identity`, `init`, `guide`, `secrets_in_git`, `sources` and `servers`.
 
 mod accounts;
 mod control_groups;
 mod doctor;
+mod guide;
 mod host;
 mod identity;
+mod init;
 mod kernel;
 mod lifecycle;
 mod machine;
 mod packages;
 mod reload;
 mod repair;
+mod secrets_in_git;
 mod servers;
 mod service;
 mod settings;

@@ -17,11 +17,19 @@ pub struct Inspect {
     pub all: bool,
 }
 
+/// `steadfast init`.
+#[derive(Debug, Args)]
+pub struct Init {
+    /// Folder of the new files
+    #[arg(long, value_name = "DIR", default_value = "/etc/steadfast")]
+    pub dir: std::path::PathBuf,
+}
+
 /// `steadfast explain`.
 #[derive(Debug, Args)]
 pub struct Explain {
-    /// Kind (`file`), field (`file.mode`), word of the language (`when`), `facts.NAME`, problem code (`C404`), or a
-    /// topic such as `recv` or `events` [default: list all topics]
+    /// Kind (`file`), field (`file.mode`), word of the language (`when`), `facts.NAME`, problem code (`C404`), the
+    /// folder of a module (`./modules/site`), or a topic such as `recv` or `events` [default: list all topics]
     #[arg(value_name = "TOPIC")]
     pub topic: Option<String>,
 }

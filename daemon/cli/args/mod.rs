@@ -28,7 +28,7 @@ pub use control::{
     Awaited, LogLevel, OfResource, Pause, Reload, Resources, Resume, Retry, Selection, Status,
     Stop, Top, Wait, Workers,
 };
-pub use explain::{Evaluate, Explain, FormatFiles, Inspect, Schema};
+pub use explain::{Evaluate, Explain, FormatFiles, Init, Inspect, Schema};
 pub use facts::FactsArgs;
 pub use graph::{Check, Format, ShowGraph, TestModule};
 pub use history::{Diff, History, Show, Undo};
@@ -93,6 +93,8 @@ pub enum Command {
     Fmt(FormatFiles),
     /// Show the facts of this host, which expressions of a graph use
     Facts(FactsArgs),
+    /// Write a first graph of this host, and settings; never overwrites a file
+    Init(Init),
     /// Print live objects of this host as a graph; read-only, secrets by name only
     Inspect(Inspect),
     /// Show host status. Exit code: 0 converged, 1 failed, 2 pending, 65 graph rejected, 69 no daemon
@@ -231,9 +233,9 @@ pub struct Socket {
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct Events {
-    /// Show only events of this resource: `kind[name]`
-    #[arg(value_name = "RES")]
-    pub resource: Option<String>,
+    /// Show only events of these resources.
+    #[command(flatten)]
+    pub selection: Selection,
     /// The daemon.
     #[command(flatten)]
     pub socket: Socket,

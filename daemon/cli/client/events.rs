@@ -5,13 +5,17 @@ use crate::api::{Data, Event, Request};
 use crate::cli::args;
 use crate::cli::args::Since;
 use crate::cli::exit::Exit;
+use crate::cli::offline::refuse_labels;
 use crate::cli::output::{eprint, error, is_unread, out_json, plain, print};
 use crate::cli::state;
 use crate::control::{Client, Unanswered};
 use crate::events::render::headline;
 use crate::events::{DATABASE, PublishedEvent, Reader, Unreadable, Wanted};
+use crate::selection::{NoLabels, Selector, resolve};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The default number of events.
@@ -24,12 +28,13 @@ const PAGE: usize = 1000;
 pub(in crate::cli) fn events(args: &args::Events) -> Exit {
     let wanted = wanted(args);
     asking(async {
-        let Wanted { from, since, resource, most, details: debug } = wanted.clone();
-        let ask = Request::Events { follow: args.follow, resource, from, since, most, debug };
+        let Wanted { from, since, most, details: debug, .. } = wanted.clone();
+        let resources = args.selection.texts();
+        let ask = Request::Events { follow: args.follow, resources, from, since, most, debug };
         let mut client = match Client::ask(&address(&args.socket), &ask).await {
             Ok(client) => client,
             Err(why) => {
-                let is_told = without_daemon(args, &wanted, &why)?;
+                let is_told = without_daemon(args, wanted, &why)?;
                 return if is_told { Ok(Exit::Well) } else { nothing(args).await };
             }
         };
@@ -67,7 +72,7 @@ fn wanted(args: &args::Events) -> Wanted {
         Some(Since::Time(time)) => (None, Some(time)),
     };
     let most = args.lines.or_else(|| args.since.is_none().then_some(USUAL));
-    Wanted { from, since, resource: args.resource.clone(), most, details: args.debug }
+    Wanted { from, since, resources: None, most, details: args.debug }
 }
 
 /// Reports that no events match. A misspelt resource is an error.
@@ -75,7 +80,8 @@ async fn nothing(args: &args::Events) -> Result<Exit, Exit> {
     if args.lines == Some(0) {
         return Ok(Exit::Well);
     }
-    if let Some(resource) = args.resource.as_deref().filter(|_| !args.follow)
+    if let [resource] = &args.selection.resources[..]
+        && !args.follow
         && !is_recorded(args, resource).await
         && let Some(why) = stranger(&args.socket, resource).await
     {
@@ -98,7 +104,7 @@ async fn is_recorded(args: &args::Events, resource: &str) -> bool {
         return true;
     }
     let wanted = Wanted {
-        resource: Some(resource.to_owned()),
+        resources: Some(Arc::new(BTreeSet::from([resource.to_owned()]))),
         most: Some(1),
         details: true,
         ..Wanted::default()
@@ -127,16 +133,39 @@ fn show(args: &args::Events, data: &Data) {
 }
 
 /// Prints recorded events without a daemon; returns true if there were any.
-fn without_daemon(args: &args::Events, wanted: &Wanted, why: &Unanswered) -> Result<bool, Exit> {
+fn without_daemon(args: &args::Events, mut wanted: Wanted, why: &Unanswered) -> Result<bool, Exit> {
     let directory = directory(args);
     let is_there = directory.join(DATABASE).exists();
     let elsewhere = args.socket.socket.is_some() && args.socket.state_dir.is_none();
     if args.follow || elsewhere || !is_there || !matches!(why, Unanswered::NoDaemon(_)) {
         return Err(refuse(why));
     }
-    let shown = Reader::open(&directory)
-        .and_then(|reader| reader.map_or(Ok(false), |reader| show_kept(args, wanted, &reader)));
-    shown.map_err(|why| refuse(&Unanswered::Unavailable(why.to_string())))
+    let unreadable = |why: Unreadable| refuse(&Unanswered::Unavailable(why.to_string()));
+    let Some(reader) = Reader::open(&directory).map_err(unreadable)? else { return Ok(false) };
+    let texts = args.selection.texts();
+    if !texts.is_empty() {
+        let names = reader.resources().map_err(unreadable)?;
+        wanted.resources = Some(Arc::new(recorded(&texts, &names)?));
+    }
+    show_kept(args, &wanted, &reader).map_err(unreadable)
+}
+
+/// Returns the resources with recorded events that selectors select. An identity selects itself.
+fn recorded(texts: &[String], names: &[String]) -> Result<BTreeSet<String>, Exit> {
+    refuse_labels(texts)?;
+    let (selected, patterns): (Vec<String>, Vec<String>) =
+        texts.iter().cloned().partition(|text| Selector::is_identity(text));
+    let mut selected: BTreeSet<String> = selected.into_iter().collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    match resolve(&patterns, &names, &NoLabels) {
+        Ok(found) => selected.extend(found),
+        Err(wrong) if wrong.ambiguous.is_empty() => {}
+        Err(wrong) => {
+            error(wrong.candidates().join("; "), Some("name one of them: kind[name]"));
+            return Err(Exit::Usage);
+        }
+    }
+    Ok(selected)
 }
 
 fn show_kept(args: &args::Events, wanted: &Wanted, reader: &Reader) -> Result<bool, Unreadable> {

@@ -65,7 +65,7 @@ pub(super) fn with_names(command: Command) -> Command {
     let places = [
         ("show", "resource"),
         ("why", "resource"),
-        ("events", "resource"),
+        ("events", "resources"),
         ("history", "resource"),
         ("diff", "resource"),
         ("undo", "resource"),
@@ -73,6 +73,8 @@ pub(super) fn with_names(command: Command) -> Command {
         ("protect", "resources"),
         ("unprotect", "resources"),
         ("forget", "resources"),
+        ("status", "resources"),
+        ("wait", "resources"),
         ("pause", "resources"),
         ("resume", "resources"),
     ];
@@ -88,7 +90,7 @@ pub(super) fn with_names(command: Command) -> Command {
     command.mut_subcommand("explain", |verb| {
         verb.mut_arg("topic", |topic| {
             topic.add(ArgValueCandidates::new(|| {
-                super::super::explain::topics().map(CompletionCandidate::new).collect()
+                super::super::explain::topic_names().map(CompletionCandidate::new).collect()
             }))
         })
     })

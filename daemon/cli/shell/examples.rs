@@ -36,6 +36,13 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "init",
+        &[
+            ("steadfast init", "write /etc/steadfast/graph.yaml and the settings of this host"),
+            ("steadfast init --dir ~/graph", "write both files to another folder"),
+        ],
+    ),
+    (
         "inspect",
         &[
             ("steadfast inspect file /etc/motd", "print the file as a declaration"),
@@ -150,6 +157,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("steadfast explain file.mode", "explain one field"),
             ("steadfast explain meta", "show the metaparams of every resource"),
             ("steadfast explain C404", "explain a problem code"),
+            ("steadfast explain modules/site", "document a module from its declarations"),
         ],
     ),
     (

@@ -2,7 +2,7 @@
 //! lock of the state directory.
 
 use crate::cli::exit::Exit;
-use crate::cli::offline::OfflineCommand;
+use crate::cli::offline::{OfflineCommand, refuse_labels};
 use crate::cli::output::{error, plain, print};
 use crate::cli::{args, client, settings, state_dir};
 use crate::events;
@@ -33,6 +33,7 @@ pub(in crate::cli) fn order(order: StateCommand, args: &args::Resources) -> Exit
 
 /// Carries out the command without a daemon; the lock keeps a daemon from starting meanwhile.
 fn alone(order: StateCommand, args: &args::Resources) -> Result<Vec<String>, Exit> {
+    refuse_labels(&args.texts())?;
     let said = args.socket.state_dir.clone().or_else(|| settings::of_daemon().1);
     let directory = state_dir::directory(said.as_deref());
     if !SqliteStore::is_there(&directory) {

@@ -64,6 +64,7 @@ impl Validator<'_> {
             collects: self.collects,
             used: UsedInputs::default(),
             kinds: self.kinds.clone(),
+            sought: Vec::new(),
         })
     }
 }

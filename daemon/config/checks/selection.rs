@@ -3,12 +3,28 @@
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, Problems, quoted};
 use crate::config::{Link, LoadedGraph, Options, Origin, Vertex};
-use crate::selection::{NoLabels, resolve};
+use crate::selection::{LabelSource, label_in, resolve};
 use crate::suggestion::nearest;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use steadfast_engine::Meta;
 use steadfast_resources::{ResourceId, printable};
+
+/// The labels of the resources of a graph.
+struct GraphLabels<'a>(HashMap<&'a str, &'a [(String, String)]>);
+
+impl LabelSource for GraphLabels<'_> {
+    fn label(&self, identity: &str, key: &str) -> Option<&str> {
+        label_in(self.0.get(identity)?, key)
+    }
+}
+
+impl<'a> GraphLabels<'a> {
+    fn of(vertices: &'a [Vertex]) -> Self {
+        let labelled = vertices.iter().filter(|vertex| !vertex.labels.is_empty());
+        Self(labelled.map(|vertex| (&*vertex.identity, &*vertex.labels)).collect())
+    }
+}
 
 /// Returns the selected part of a graph.
 pub(in crate::config) fn select(
@@ -23,8 +39,9 @@ pub(in crate::config) fn select(
     let errors = problems.errors();
     let identities: Vec<&str> =
         loaded.vertices.iter().map(|vertex| vertex.identity.as_ref()).collect();
+    let labels = GraphLabels::of(&loaded.vertices);
     for (flag, texts, kept) in [("--only", &options.only, true), ("--skip", &options.skip, false)] {
-        match resolve(texts, &identities, &NoLabels) {
+        match resolve(texts, &identities, &labels) {
             Ok(selected) => mark(&loaded.vertices, &selected, kept, &mut keep),
             Err(wrong) => {
                 let ambiguous = wrong.candidates().into_iter().map(|words| ambiguous(flag, &words));

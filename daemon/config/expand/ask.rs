@@ -53,7 +53,7 @@ pub fn evaluate_expression(
     let scope = expander.scope_of_roots();
     let evaluated = evaluate_in(&expander, &scope, text);
     if problems.errors() > 0 {
-        return Err(Rejected { problems: problems.list, more: problems.more });
+        return Err(Rejected::of(problems));
     }
     Ok(evaluated)
 }

@@ -7,7 +7,8 @@ use super::{Context, Expander, copy_nodes};
 use crate::config::document::tree::{Node, Tree};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
-use steadfast_resources::FieldSpec;
+use crate::expressions::Value;
+use steadfast_resources::{FieldSpec, FieldType};
 
 impl Expander<'_> {
     /// Expands a command. A text with expressions becomes `cmd` with its first word, and `args` with the others.
@@ -19,7 +20,14 @@ impl Expander<'_> {
         target: &mut Target,
     ) -> Option<()> {
         let text = context.text_of(value).filter(|text| text.contains("${")).map(str::to_owned);
-        let Some(text) = text else {
+        let list = text.as_ref().and_then(|_| self.evaluate_list(context, (value, field)));
+        let is_list = match list {
+            Some(Outcome::Failed) => return None,
+            Some(Outcome::Known(found)) => matches!(found, Value::List(_)),
+            Some(Outcome::Unknown(_)) => true,
+            None => false,
+        };
+        let Some(text) = text.filter(|_| !is_list) else {
             let expanded = self.expand_value(context, (value, field), into);
             return Self::add_expanded(context, (key, expanded), into, target);
         };
@@ -35,6 +43,11 @@ impl Expander<'_> {
             }
         }
         let span = context.tree().span(value);
+        if field.takes == FieldType::Texts {
+            let words = words.into_iter().map(|word| into.push_text(word, false, span)).collect();
+            let node = into.push(Node::List(words), span);
+            return Self::add_expanded(context, (key, Outcome::Known(node)), into, target);
+        }
         let takes_args =
             field.name == "cmd" && target.spec.fields.iter().any(|it| it.name == "args");
         let spaced =
@@ -67,6 +80,19 @@ impl Expander<'_> {
             target.pairs.push((key, list));
         }
         Some(())
+    }
+
+    /// Evaluates a text that is one expression, for a field of several words: a list gives the words. `None` for
+    /// another text.
+    fn evaluate_list(
+        &mut self,
+        context: &Context,
+        (node, field): (usize, &FieldSpec),
+    ) -> Option<Outcome<Value>> {
+        let text = context.text_of(node).filter(|_| field.takes == FieldType::Texts)?;
+        let is_one =
+            text.starts_with("${") && text.ends_with('}') && text.matches("${").count() == 1;
+        is_one.then(|| self.evaluate_scalar(context, node))
     }
 
     fn add_expanded(

@@ -49,8 +49,12 @@ impl Expander<'_> {
             self.expand_value(context, (value, &LABELS), into)
         } else if let Some(field) = field {
             match Self::mode_of(context, target, field) {
-                FieldMode::Static => {
+                FieldMode::Static if field.takes == FieldType::Text => {
                     Outcome::Known(self.expand_static(context, value, into, name)?)
+                }
+                FieldMode::Static => {
+                    self.check_static(context, value, name)?;
+                    self.expand_value(context, (value, field), into)
                 }
                 FieldMode::Literal(by) => {
                     Outcome::Known(self.expand_literal(context, (value, name, by), into)?)
@@ -312,6 +316,21 @@ impl Expander<'_> {
         let is_error = problem.severity == crate::config::Severity::Error;
         self.report_at(context, span, problem);
         (!is_error).then_some(())
+    }
+
+    /// Reports the names below a node that are not known at load.
+    fn check_static(&mut self, context: &Context, node: usize, field: &str) -> Option<()> {
+        match context.tree().node(node)? {
+            Node::Scalar(scalar) if scalar.text.contains("${") => {
+                let names = self.names_in(context, node);
+                self.names_are_static(context, node, (field, &names)).then_some(())
+            }
+            Node::List(items) => {
+                let mut items = items.clone().into_iter();
+                items.try_for_each(|item| self.check_static(context, item, field))
+            }
+            _ => Some(()),
+        }
     }
 
     /// Reports a name that is not known at load.

@@ -9,7 +9,7 @@ use crate::config::source_file::{Role, SourceFile};
 use crate::config::{Options, Stored, UsedInputs};
 use crate::expressions::Value;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -40,6 +40,8 @@ pub(super) struct Inputs {
     pub(super) vars_files: Vec<PathBuf>,
     pub(super) facts: Option<Value>,
     pub(super) probes: Option<BTreeMap<String, Value>>,
+    /// The files and folders of the host that the expansion looked for, whether they exist or not.
+    pub(super) sought: BTreeSet<PathBuf>,
     /// The stored files, if nothing is read from the host.
     stored: Option<Vec<SourceFile>>,
 }
@@ -68,6 +70,7 @@ impl Inputs {
             vars_files: given.vars_files,
             facts,
             probes: Some(probes),
+            sought: BTreeSet::new(),
             stored: stored.map(|stored| stored.files),
         }
     }
@@ -78,12 +81,12 @@ impl Inputs {
         if let Some(known) = self.sources.iter().position(|source| source.path == path) {
             return Ok(Some(known));
         }
-        let source = match &mut self.stored {
-            Some(stored) => {
-                let found = stored.iter().position(|source| source.path == path);
-                found.map(|at| stored.swap_remove(at))
-            }
-            None => files::read_used(&path, display)?,
+        let source = if let Some(stored) = &mut self.stored {
+            let found = stored.iter().position(|source| source.path == path);
+            found.map(|at| stored.swap_remove(at))
+        } else {
+            self.sought.insert(path.clone());
+            files::read_used(&path, display)?
         };
         Ok(source.map(|source| {
             self.sources.push(Arc::new(source));
@@ -92,7 +95,7 @@ impl Inputs {
     }
 
     /// Returns the files that a pattern with `*` and `?` in its last part names, sorted.
-    pub(super) fn matching(&self, pattern: &Path) -> Vec<PathBuf> {
+    pub(super) fn matching(&mut self, pattern: &Path) -> Vec<PathBuf> {
         let pattern = normal(pattern);
         let (Some(folder), Some(name)) = (pattern.parent(), pattern.file_name()) else {
             return Vec::new();
@@ -103,9 +106,12 @@ impl Inputs {
             let own = own.filter(|own| !own.starts_with('.'));
             path.parent() == Some(folder) && own.is_some_and(|own| matches_pattern(&name, &own))
         };
-        let mut found: Vec<PathBuf> = match &self.stored {
-            Some(stored) => stored.iter().map(|source| source.path.clone()).collect(),
-            None => files::list_folder(folder),
+        let mut found: Vec<PathBuf> = if let Some(stored) = &self.stored {
+            stored.iter().map(|source| source.path.clone()).collect()
+        } else {
+            let has_pattern = name.contains(['*', '?']);
+            self.sought.insert(if has_pattern { folder.to_owned() } else { pattern.clone() });
+            files::list_folder(folder)
         };
         found.extend(self.sources.iter().map(|source| source.path.clone()));
         found.retain(|path| is_meant(path));

@@ -6,7 +6,8 @@
 //!
 //! Reading order: `detect` (files without the language skip the expansion), this file (the steps), `inputs` (files),
 //! `evaluate` (expressions), `text` (scalars with `${ }`), `values`, `variables`, `conditions`, `loops`, `resources`,
-//! `fields`, `commands`, `templates`, `include`, `modules`, `params`, `uses`, `print`, `ask`.
+//! `fields`, `commands`, `templates`, `include`, `modules`, `module_files`, `params`, `uses`, `print`, `ask`,
+//! `module_page`.
 
 pub(super) mod ask;
 pub(super) mod commands;
@@ -18,6 +19,8 @@ pub(super) mod host_facts;
 pub(super) mod include;
 pub(super) mod inputs;
 pub(super) mod loops;
+pub(super) mod module_files;
+pub(super) mod module_page;
 pub(super) mod modules;
 pub(super) mod params;
 pub(super) mod print;
@@ -61,6 +64,8 @@ pub(super) struct Expansion {
     pub(super) complete: bool,
     /// The facts and probes that expressions use.
     pub(super) used: UsedInputs,
+    /// The files and folders that were looked for besides the graph files.
+    pub(super) sought: Vec<PathBuf>,
 }
 
 /// A parsed file.
@@ -171,7 +176,8 @@ pub(super) fn expand(
     let Expander { mut inputs, documents, is_complete, facts, uses, .. } = expander;
     let used = uses.finish(&facts);
     inputs.record_values(&used, facts.probes());
-    Expansion { sources: inputs.sources, documents, complete: is_complete, used }
+    let sought = inputs.sought.into_iter().collect();
+    Expansion { sources: inputs.sources, documents, complete: is_complete, used, sought }
 }
 
 /// Creates the state of an expansion that has not begun.

@@ -15,6 +15,8 @@ pub(super) struct Declaration {
     pub(super) value_type: DeclaredType,
     pub(super) default: Option<Value>,
     pub(super) required: bool,
+    /// The description (`doc:`).
+    pub(super) doc: Option<String>,
     pattern: Option<String>,
     min: Option<f64>,
     max: Option<f64>,
@@ -112,6 +114,20 @@ impl Declaration {
         !self.required || self.default.is_some()
     }
 
+    /// Describes the limits of a value: `1 to 65535`, `pattern [a-z]+`, `one of "a", "b"`.
+    pub(super) fn limits(&self) -> Vec<String> {
+        let bounds = match (self.min, self.max) {
+            (Some(min), Some(max)) => Some(format!("{min} to {max}")),
+            (Some(min), None) => Some(format!("at least {min}")),
+            (None, Some(max)) => Some(format!("at most {max}")),
+            (None, None) => None,
+        };
+        let pattern = self.pattern.as_ref().map(|pattern| format!("pattern {pattern}"));
+        let choices: Vec<String> = self.choices.iter().map(shown).collect();
+        let choices = (!choices.is_empty()).then(|| format!("one of {}", choices.join(", ")));
+        bounds.into_iter().chain(pattern).chain(choices).collect()
+    }
+
     /// Returns the value if it fits; else the reason.
     fn check(&self, value: Value) -> Result<Value, String> {
         let value = self.value_type.adapt(value).map_err(|value| {
@@ -194,6 +210,7 @@ impl Expander<'_> {
             value_type: DeclaredType::Text,
             default: None,
             required: true,
+            doc: None,
             pattern: None,
             min: None,
             max: None,
@@ -231,7 +248,8 @@ impl Expander<'_> {
                     Value::List(choices) => declaration.choices = choices,
                     other => declaration.choices = vec![other],
                 },
-                "doc" | "items" => {}
+                "doc" => declaration.doc = Some(text),
+                "items" => {}
                 other => {
                     let near = nearest(other, KEYS).map(|near| format!("did you mean `{near}`?"));
                     let hint = near.unwrap_or_else(|| format!("valid keys: {}", KEYS.join(", ")));

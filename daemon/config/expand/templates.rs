@@ -41,7 +41,7 @@ struct Names {
 pub(super) fn is_template_key(spec: &KindSpec, name: &str) -> bool {
     let has_content =
         spec.fields.iter().any(|it| it.name == "content" && it.takes == FieldType::Text);
-    let is_own = spec.fields.iter().any(|it| it.name == name && !it.later);
+    let is_own = spec.fields.iter().any(|it| it.name == name);
     KEYS.contains(&name) && has_content && !is_own
 }
 

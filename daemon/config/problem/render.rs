@@ -2,20 +2,29 @@
 //!
 //! Stored, logged and sent problems have no source line, because a line may hold a secret (M4).
 
-use super::{Place, Problem, Severity};
+use super::{Place, Problem, Problems, Severity};
 use serde_json::{Value, json};
 use std::fmt;
+use std::path::PathBuf;
 
 /// A rejected graph, with all its problems sorted by place.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rejected {
     /// The errors, and the warnings found with them.
     pub problems: Vec<Problem>,
     /// The number of further problems that are not listed.
     pub more: usize,
+    /// The files and folders that the expansion looked for besides the graph files: a change of one may correct the
+    /// graph.
+    pub sought: Vec<PathBuf>,
 }
 
 impl Rejected {
+    /// Creates the rejection with these problems.
+    pub(in crate::config) fn of(problems: Problems) -> Self {
+        Self { problems: problems.list, more: problems.more, sought: Vec::new() }
+    }
+
     /// Returns the rejection as JSON: `problems`, `more`.
     #[must_use]
     pub fn to_json(&self) -> Value {

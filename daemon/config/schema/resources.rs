@@ -62,10 +62,7 @@ fn of_kind(spec: &KindSpec) -> Value {
         }
     }
     for field in spec.fields {
-        // The language may have the word of a field that the kind lacks, such as `template`.
-        if !(field.later && properties.contains_key(field.name)) {
-            properties.extend([keyed(field)]);
-        }
+        properties.extend([keyed(field)]);
     }
     let mut schema = json!({
         // An entry may be a name alone.

@@ -252,7 +252,7 @@ fn compile(
     }
     let displays: Vec<String> = sources.iter().map(|source| source.display.clone()).collect();
     let problems = problems.sorted(&displays);
-    Err(Rejected { problems: problems.list, more: problems.more })
+    Err(Rejected::of(problems))
 }
 
 impl Bounds {

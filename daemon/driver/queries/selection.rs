@@ -4,15 +4,23 @@ use super::phase;
 use super::statistics::Moment;
 use crate::api::{Phase, SelectedResources};
 use crate::driver::Driver;
-use crate::selection::{NoLabels, Unselected, resolve};
+use crate::driver::graph::registry::GraphRegistry;
+use crate::selection::{LabelSource, Unselected, label_in, resolve};
 use steadfast_engine::{VertexId, VertexStatus};
+
+impl LabelSource for GraphRegistry {
+    fn label(&self, identity: &str, key: &str) -> Option<&str> {
+        let vertex = self.get(self.number(identity)?)?;
+        label_in(&vertex.labels, key)
+    }
+}
 
 impl Driver {
     /// Returns the identities that selectors select, in order of identity.
     pub(super) fn select(&self, texts: &[String]) -> Result<Vec<String>, Unselected> {
         let mut identities: Vec<&str> = self.graph.ids().map(|id| self.graph.name(id)).collect();
         identities.sort_unstable();
-        resolve(texts, &identities, &NoLabels)
+        resolve(texts, &identities, &self.graph)
     }
 
     /// Returns the status of these resources, worst first; an error are the unknown identities.

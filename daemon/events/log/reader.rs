@@ -6,7 +6,9 @@ use crate::api::{Event, Level};
 use crate::store::database::{Fault, unused};
 use crate::store::regular_file;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A read-only handle of the event log.
@@ -24,8 +26,8 @@ pub struct Wanted {
     pub from: Option<u64>,
     /// Only events at or after this time, in milliseconds since 1970.
     pub since: Option<u64>,
-    /// Only events of this resource.
-    pub resource: Option<String>,
+    /// Only events of these resources; `None` for all events.
+    pub resources: Option<Arc<BTreeSet<String>>>,
     /// The maximum number of events; the last ones are returned.
     pub most: Option<usize>,
     /// True if details are included: debug events, and the usual starts and ends of workers.
@@ -36,7 +38,9 @@ impl Wanted {
     /// Returns true if a recorded event belongs to the selection, apart from its place in the log.
     #[must_use]
     pub fn admits(&self, event: &Event) -> bool {
-        let is_of = self.resource.as_ref().is_none_or(|name| event.resource.as_ref() == Some(name));
+        let is_of = self.resources.as_ref().is_none_or(|names| {
+            event.resource.as_ref().is_some_and(|resource| names.contains(resource))
+        });
         is_of && (self.details || !is_detail(event))
     }
 }
@@ -127,6 +131,18 @@ impl Reader {
         Ok(found.0.zip(found.1).map(|(a, b)| (a.cast_unsigned(), b.cast_unsigned())))
     }
 
+    /// Returns the resources that have recorded events, in order.
+    ///
+    /// # Errors
+    /// [`Unreadable`] if the database cannot be read.
+    pub fn resources(&self) -> Result<Vec<String>, Unreadable> {
+        let sql =
+            "SELECT DISTINCT resource FROM event WHERE resource IS NOT NULL ORDER BY resource";
+        let mut select = self.connection.prepare_cached(sql)?;
+        let names = select.query_map((), |row| row.get(0))?;
+        Ok(names.collect::<Result<_, _>>()?)
+    }
+
     /// Returns the number at which a selection begins.
     ///
     /// # Errors
@@ -145,12 +161,14 @@ impl Reader {
         if let Some(most) = wanted.most {
             // Level 1 is info.
             let sql = "SELECT min(number) FROM (SELECT number FROM event WHERE \
-                       (?1 IS NULL OR resource = ?1) AND \
+                       (?1 IS NULL OR resource IN (SELECT value FROM json_each(?1))) AND \
                        (?3 OR level > 1 OR level = 1 AND what NOT IN (?4, ?5)) \
                        ORDER BY number DESC LIMIT ?2)";
             let most = i64::try_from(most).unwrap_or(i64::MAX);
             let [one, other] = DETAILS;
-            let arguments = (wanted.resource.as_deref(), most, wanted.details, one, other);
+            let names = wanted.resources.as_ref().map(|names| serde_json::json!(**names));
+            let names = names.map(|names| names.to_string());
+            let arguments = (names, most, wanted.details, one, other);
             let first = self.connection.query_row(sql, arguments, |row| row.get(0))?;
             from = from.max(or_next(first)?);
         }

@@ -153,7 +153,7 @@ impl EventQuery<'_> {
 }
 
 /// Runs work on a thread that may wait for a disk.
-async fn blocking<T: Send + 'static>(
+pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Unreadable> + Send + 'static,
 ) -> Result<T, Unreadable> {
     let done = tokio::task::spawn_blocking(work).await;

@@ -121,8 +121,9 @@ impl DaemonRequestHandler {
             Request::Why { resource } => {
                 replies.send_data(self.why(resource).await?).await;
             }
-            Request::Events { follow, resource, from, since, most, debug } => {
-                let wanted = Wanted { from, since, resource, most, details: debug };
+            Request::Events { follow, resources, from, since, most, debug } => {
+                let resources = self.recorded_names(resources).await?;
+                let wanted = Wanted { from, since, resources, most, details: debug };
                 let telling = EventQuery { events: &self.shared.stream, wanted };
                 telling.tell(&self.shared.state_directory, follow, replies).await?;
             }

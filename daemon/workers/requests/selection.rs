@@ -1,9 +1,13 @@
 //! Selectors in requests: they become identities before a request is carried out.
 
+use super::event_query::blocking;
 use super::handler::DaemonRequestHandler;
 use crate::api::{Reply, ReplySink, Request};
 use crate::driver::Query;
-use crate::selection::{Selector, Unselected};
+use crate::events::Reader;
+use crate::selection::{LABEL, NoLabels, Selector, Unselected, resolve};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 impl DaemonRequestHandler {
     /// Replaces the selectors of a request by the identities of the running graph. Texts that can only be identities
@@ -71,6 +75,54 @@ impl DaemonRequestHandler {
             return Err(self.unknown(&wrong.unknown).await);
         }
         Err(Reply::Ambiguous(wrong.candidates()))
+    }
+
+    /// Returns the resources that selectors of events select: declared ones, and ones with recorded events. An
+    /// identity selects itself. `None` selects all events.
+    pub(super) async fn recorded_names(
+        &self,
+        texts: Vec<String>,
+    ) -> Result<Option<Arc<BTreeSet<String>>>, Reply> {
+        if texts.is_empty() {
+            return Ok(None);
+        }
+        let (names, patterns): (Vec<String>, Vec<String>) =
+            texts.into_iter().partition(|text| Selector::is_identity(text));
+        let mut names: BTreeSet<String> = names.into_iter().collect();
+        if !patterns.is_empty() {
+            let directory = self.shared.state_directory.clone();
+            let read =
+                move || Reader::open(&directory)?.map_or(Ok(Vec::new()), |log| log.resources());
+            let recorded = blocking(read).await.unwrap_or_default();
+            for text in patterns {
+                names.extend(self.declared_or_recorded(text, &recorded).await?);
+            }
+        }
+        Ok(Some(Arc::new(names)))
+    }
+
+    /// Returns the declared and the recorded resources that a selector selects. A word that a declared resource has
+    /// selects no other. Labels are not recorded.
+    async fn declared_or_recorded(
+        &self,
+        text: String,
+        recorded: &[String],
+    ) -> Result<Vec<String>, Reply> {
+        let declared = self.select(vec![text.clone()]).await;
+        let is_word = matches!(Selector::parse(&text), Selector::Word(_));
+        if text.starts_with(LABEL) || matches!(declared, Err(Reply::Ambiguous(_))) {
+            return declared;
+        }
+        let recorded: Vec<&str> = recorded.iter().map(String::as_str).collect();
+        match (declared, resolve(&[text], &recorded, &NoLabels)) {
+            (Ok(declared), _) if is_word => Ok(declared),
+            (Ok(declared), Ok(recorded)) => Ok([declared, recorded].concat()),
+            (Err(_), Ok(found)) | (Ok(found), Err(_)) => Ok(found),
+            (Err(_), Err(wrong)) if !wrong.ambiguous.is_empty() => {
+                Err(Reply::Ambiguous(wrong.candidates()))
+            }
+            (Err(unknown), Err(_)) => Err(unknown),
+        }
     }
 
     /// Replies with the status of selected resources.

@@ -70,7 +70,7 @@ pub static SPEC: KindSpec = KindSpec {
             .default("0755")
             .example("0755")
             .receives(Receives::Shown),
-        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the directory.")
+        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the directory.").known_at_load()
             .default("exists"),
         download::USERNAME,
         download::PASSWORD,

@@ -27,7 +27,7 @@ pub static SPEC: KindSpec = KindSpec {
         FieldSpec::new("job", FieldType::Text, "The command line, run by /bin/sh; % means a new line unless written \\%.").mode(FieldMode::Literal(Interpreter::Cron))
             .example("/usr/local/bin/backup --quiet")
             .receives(Receives::Shown),
-        FieldSpec::new("user", FieldType::Text, "The user who runs the job.").mode(FieldMode::Static)
+        FieldSpec::new("user", FieldType::Text, "The user who runs the job.").mode(FieldMode::Value)
             .default("root")
             .example("www-data")
             .receives(Receives::Shown),
@@ -64,7 +64,7 @@ pub static SPEC: KindSpec = KindSpec {
         ).mode(FieldMode::Static)
         .example("backups")
         .conflicts_with(&["env"]),
-        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "absent removes the job.")
+        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "absent removes the job.").known_at_load()
             .default("exists"),
     ],
     sends: &[],

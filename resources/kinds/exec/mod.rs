@@ -71,7 +71,7 @@ const FIELDS: &[FieldSpec] = &[
         "args",
         FieldType::Texts,
         "With `cmd` and no `shell`: exact arguments. Alone: exact argument vector. With `shell`: $1, $2, …",
-    ).mode(FieldMode::Value)
+    ).mode(FieldMode::Argv(""))
     .list_only()
     .receives(Receives::Shown),
     text("shell", "Shell that runs `cmd`, an absolute path (`/bin/sh`); default: none.").mode(FieldMode::Static),

@@ -54,6 +54,7 @@ pub static SPEC: KindSpec = KindSpec {
         .example("0644")
         .receives(Receives::Shown),
         FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the file.")
+            .known_at_load()
             .default("exists"),
         download::USERNAME,
         download::PASSWORD,

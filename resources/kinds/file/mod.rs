@@ -72,7 +72,7 @@ const FIELDS: &[FieldSpec] = &[
         "state",
         FieldType::Choice(&["exists", "absent", "undefined"]),
         "exists, absent, or undefined (manage the attributes of an existing object). Default: exists.",
-    ),
+    ).known_at_load(),
     FieldSpec::new(
         "content",
         FieldType::Text,
@@ -115,7 +115,6 @@ const FIELDS: &[FieldSpec] = &[
         FieldType::Texts,
         "Files concatenated to the content, in this order, relative to the graph file; a directory adds its files sorted by name, without hidden ones. For root: as for source.",
     ).mode(FieldMode::Value),
-    FieldSpec::later("template", "Template of the content."),
     FieldSpec::new(
         "recurse",
         FieldType::Bool,
@@ -135,7 +134,7 @@ const FIELDS: &[FieldSpec] = &[
         "validate",
         FieldType::Texts,
         "Command that must accept the new content first, as a string or a list: visudo -cf %s. %s is the path of the staged file. Timeout: one minute.",
-    ).mode(FieldMode::Value).receives(Receives::Shown),
+    ).mode(FieldMode::Argv("")).receives(Receives::Shown),
     FieldSpec::new(
         "in_place",
         FieldType::Bool,

@@ -44,13 +44,13 @@ pub static SPEC: KindSpec = KindSpec {
             "whole",
             FieldType::Bool,
             "true makes the content the whole ruleset: every other table is deleted, also those of other programs. Allows `flush ruleset` in the content.",
-        )
+        ).known_at_load()
         .default("false"),
         FieldSpec::new(
             "state",
             FieldType::Choice(&["exists", "absent"]),
             "absent removes the file, and the tables that `content` names.",
-        )
+        ).known_at_load()
         .default("exists"),
     ],
     sends: &[],

@@ -77,7 +77,7 @@ pub static SPEC: KindSpec = KindSpec {
         FieldSpec::new("timeout", FieldType::Duration, "Deadline of a fetch.").wants_unit()
             .default("10m")
             .receives(Receives::Shown),
-        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the directory.")
+        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the directory.").known_at_load()
             .default("exists"),
     ],
     sends: &[SendSpec::new("commit", FieldType::Text, "The commit of HEAD.")],

@@ -33,7 +33,7 @@ pub static SPEC: KindSpec = KindSpec {
             "match",
             FieldType::Text,
             "Regular expression of the line to replace: the last matching line becomes `line`. Nothing is replaced if `line` exists and does not match itself. With state absent: every matching line is removed.",
-        ).mode(FieldMode::Value)
+        ).known_at_load()
         .example("^#?PermitRootLogin\\s"),
         AFTER,
         BEFORE,

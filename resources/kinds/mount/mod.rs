@@ -35,7 +35,7 @@ pub static SPEC: KindSpec = KindSpec {
             "state",
             FieldType::Choice(&["mounted", "unmounted", "present", "absent"]),
             "mounted: in fstab and mounted; unmounted: not mounted, with the row of fstab if `device` is given; present: in fstab only; absent: neither.",
-        )
+        ).known_at_load()
         .default("mounted"),
         FieldSpec::new(
             "device",

@@ -35,7 +35,7 @@ pub static SPEC: KindSpec = KindSpec {
     doc: "Asks a question about the host and sends the answer. The question is a command that changes nothing, or a builtin. A refresh asks again; so do changes of the watched files and `meta: { poll: … }`.",
     fields: &[
         FieldSpec::new("cmd", FieldType::Texts, "Program and arguments, without a shell.")
-            .mode(FieldMode::Value)
+            .mode(FieldMode::Argv(""))
             .example("[uname, -r]")
             .list_only()
             .conflicts_with(&["builtin"])
@@ -60,7 +60,7 @@ pub static SPEC: KindSpec = KindSpec {
         )
         .default("text"),
         FieldSpec::new("args", FieldType::Texts, "Another name of `cmd`.")
-            .mode(FieldMode::Value)
+            .mode(FieldMode::Argv(""))
             .example("[nginx, -V]")
             .list_only()
             .conflicts_with(&["builtin", "cmd"])
@@ -76,7 +76,7 @@ pub static SPEC: KindSpec = KindSpec {
         FieldSpec::new("poll", FieldType::Duration, "Interval at which the probe asks again.")
             .example("1h"),
         FieldSpec::new("user", FieldType::Text, "User that the command runs as. Default: the daemon's user.")
-            .mode(FieldMode::Static)
+            .mode(FieldMode::Value)
             .example("nobody")
             .receives(Receives::Shown),
         FieldSpec::new("watchfiles", FieldType::Texts, "Absolute paths whose changes ask again.")

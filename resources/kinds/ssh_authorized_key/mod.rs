@@ -62,7 +62,7 @@ pub static SPEC: KindSpec = KindSpec {
             "exclusive",
             FieldType::Bool,
             "Removes every other key of the file. Then no other resource may declare keys of the user.",
-        )
+        ).known_at_load()
         .default("false"),
         FieldSpec::new(
             "path",

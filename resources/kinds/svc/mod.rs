@@ -52,7 +52,7 @@ pub static SPEC: KindSpec = KindSpec {
             "session",
             FieldType::Bool,
             "Manage a unit of the daemon's user instead of a system unit; default: false.",
-        ).receives(Receives::Shown),
+        ).known_at_load(),
         FieldSpec::new(
             "refresh",
             FieldType::Choice(&["reload", "restart", "none"]),

@@ -34,6 +34,7 @@ pub static SPEC: KindSpec = KindSpec {
             FieldType::Choice(&["on", "off", "absent"]),
             "on: in fstab and in use; off: neither; absent: neither, and the swap file is removed.",
         )
+        .known_at_load()
         .default("on"),
         FieldSpec::new(
             "priority",

@@ -47,10 +47,10 @@ pub static SPEC: KindSpec = KindSpec {
             "state",
             FieldType::Choice(&["exists", "absent"]),
             "absent removes the line from the file and leaves the present value.",
-        )
+        ).known_at_load()
         .default("exists"),
         FieldSpec::new("runtime", FieldType::Bool, "Set the present value in /proc/sys.").default("true"),
-        FieldSpec::new("persist", FieldType::Bool, "Write the line that sets the value at each boot.")
+        FieldSpec::new("persist", FieldType::Bool, "Write the line that sets the value at each boot.").known_at_load()
             .default("true"),
         FieldSpec::new(
             "path",

@@ -38,7 +38,7 @@ pub static SPEC: KindSpec = KindSpec {
             "Name of a drop-in, without .conf: the file is NAME.d/DROP_IN.conf and extends the unit. Default: the unit file itself.",
         ).mode(FieldMode::Static)
         .example("limits"),
-        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the file.")
+        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the file.").known_at_load()
             .default("exists"),
         FieldSpec::new(
             "enabled",

@@ -37,7 +37,7 @@ pub static SPEC: KindSpec = KindSpec {
     kind: "user",
     doc: "Manages a local user. The name is the login name. Fields that are not given are not managed.",
     fields: &[
-        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Existence of the user.")
+        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Existence of the user.").known_at_load()
             .default("exists"),
         FieldSpec::new(
             "uid",
@@ -74,7 +74,7 @@ pub static SPEC: KindSpec = KindSpec {
             "append",
             FieldType::Bool,
             "Add the user to `groups`, and leave the other groups of the user alone.",
-        )
+        ).known_at_load()
         .default("false"),
         FieldSpec::new("shell", FieldType::Text, "Login shell, an absolute path.").mode(FieldMode::Value)
             .example("/bin/bash")

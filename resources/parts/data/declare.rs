@@ -12,7 +12,7 @@ pub(crate) const KEY: FieldSpec = FieldSpec::new(
     "key",
     FieldType::Text,
     "The keys down to the value, with dots between them: server.port. A key with a dot stands in quotes: \"a.b\".c. A number is a position in a list, counted from 0. Missing maps are added.",
-).mode(FieldMode::Value)
+).known_at_load()
 .required()
 .example("server.port");
 pub(crate) const VALUE: FieldSpec = FieldSpec::new(

@@ -12,7 +12,7 @@ mod stored;
 mod watch;
 
 use crate::api::{LoadOutcome, SettingsChange};
-use crate::config::{self, CollectedExport, LoadedGraph, Options, Text};
+use crate::config::{self, CollectedExport, LoadedGraph, Options, Rejected, Text};
 use crate::driver::{DriverEvent, Query};
 use crate::events::Publisher;
 use crate::expressions::Value;
@@ -25,6 +25,7 @@ use crate::workers::graph::last_good_graph;
 use crate::workers::reporting::sd_notify;
 use crate::workers::requests::queue::Requests;
 use live::LiveGraph;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -128,6 +129,19 @@ struct ReloadRequest {
     collects: AtomicBool,
     /// The facts and probes that the running graph uses.
     live: LiveGraph,
+    /// The last read of the files.
+    last_read: Mutex<LastRead>,
+}
+
+/// The last read of the graph files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct LastRead {
+    /// The hash of the graph, or the message of its rejection.
+    result: String,
+    /// True if a graph without resources was accepted.
+    allow_empty: bool,
+    /// The files and folders that the expansion looked for. After a rejection, those of the previous read too.
+    sought: BTreeSet<PathBuf>,
 }
 
 /// The last accepted graph: a restarted driver receives it again, even if the files have changed.
@@ -188,6 +202,7 @@ impl GraphLoader {
             hash: Mutex::default(),
             collects: AtomicBool::new(false),
             live: LiveGraph::new(),
+            last_read: Mutex::default(),
         }))
     }
 
@@ -283,6 +298,7 @@ impl GraphLoader {
             // The files may have changed while there was no watch.
             self.reload(ReloadCause::Nobody);
         }
+        self.follow_inputs(this.graph(), &mut watch, &broken).await;
         if this.collects.load(Ordering::SeqCst) {
             shared.world.begin_use();
         }
@@ -314,10 +330,14 @@ impl GraphLoader {
             let answers = std::mem::take(&mut *this.answers());
             life.set_status("reads");
             let settings = life.during(this.read_settings()).await;
-            if let Ok(graph) = &settings.as_ref().map(|new| this.graph_of(new.as_ref())) {
-                life.during(self.follow(graph, &mut watch, &broken)).await;
+            let source = settings.as_ref().ok().map(|new| this.graph_of(new.as_ref()));
+            if let Some(source) = &source {
+                life.during(self.follow(source, &mut watch, &broken)).await;
             }
             life.during(ReloadRequest::reload(shared, this, (settings, who))).await;
+            if let Some(source) = source {
+                life.during(self.follow_inputs(source, &mut watch, &broken)).await;
+            }
             if !answers.is_empty() {
                 this.requests.put(DriverEvent::Ask(Query::Taken(answers)));
             }
@@ -416,7 +436,11 @@ impl ReloadRequest {
         graph.options.refuse_empty = !allow_empty;
         graph.options.exports.clone_from(&lock(&self.exports));
         let read = tokio::task::spawn_blocking(move || config::load(&graph.paths, &graph.options));
-        match read.await {
+        let read = read.await;
+        if let Ok(loaded) = &read {
+            lock(&self.last_read).take(loaded, allow_empty);
+        }
+        match read {
             Ok(Ok(loaded)) => {
                 for warning in &loaded.warnings {
                     tracing::warn!(event = "warning", "{warning}");
@@ -426,6 +450,33 @@ impl ReloadRequest {
             }
             Ok(Err(rejected)) => Err(rejected.into()),
             Err(panic) => Err(GraphError::Panicked(panic)),
+        }
+    }
+
+    /// Reads the files once more; returns true if the result differs from that of the last read.
+    async fn reads_differently(&self, mut graph: GraphSource) -> bool {
+        let last = lock(&self.last_read).clone();
+        graph.options.refuse_empty = !last.allow_empty;
+        graph.options.exports.clone_from(&lock(&self.exports));
+        let read = tokio::task::spawn_blocking(move || config::load(&graph.paths, &graph.options));
+        read.await.is_ok_and(|loaded| LastRead::result_of(&loaded) != last.result)
+    }
+}
+
+impl LastRead {
+    fn take(&mut self, loaded: &Result<LoadedGraph, Rejected>, allow_empty: bool) {
+        self.result = Self::result_of(loaded);
+        self.allow_empty = allow_empty;
+        match loaded {
+            Ok(graph) => self.sought = graph.sought.iter().cloned().collect(),
+            Err(rejected) => self.sought.extend(rejected.sought.iter().cloned()),
+        }
+    }
+
+    fn result_of(loaded: &Result<LoadedGraph, Rejected>) -> String {
+        match loaded {
+            Ok(graph) => format!("{:016x}", graph.hash),
+            Err(rejected) => rejected.to_string(),
         }
     }
 }

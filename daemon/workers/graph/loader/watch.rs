@@ -1,6 +1,6 @@
 //! The watch of the graph files and of the settings file: a change requests a reload.
 
-use super::{GraphLoader, GraphSource, LONGEST_WAIT, ReloadCause};
+use super::{GraphLoader, GraphSource, LONGEST_WAIT, ReloadCause, lock};
 use crate::watch::{Signal, WatchHub};
 use futures_util::FutureExt as _;
 use std::fs::File;
@@ -64,18 +64,21 @@ impl GraphWatch {
     }
 
     /// Watches these paths in their present form: a directory with its entries, or a file. Returns when the watch is
-    /// established.
-    pub(super) async fn follow(&mut self, paths: &[PathBuf]) {
+    /// established; true if a path was added.
+    pub(super) async fn follow(&mut self, paths: &[PathBuf]) -> bool {
+        let mut is_wider = false;
         for _ in 0..MOST_TURNS {
             let (given, limit) = (paths.to_vec(), LONGEST_WAIT);
             let looked = tokio::task::spawn_blocking(move || sources(&given));
             let Ok(Ok(sources)) = tokio::time::timeout(limit, looked).await else {
                 tracing::warn!(event = "unwatched", "the graph: the paths do not respond");
-                return;
+                return is_wider;
             };
             if self.armed.as_ref() == Some(&sources) {
-                return;
+                return is_wider;
             }
+            let is_known = |source| self.armed.iter().flatten().any(|armed| armed == source);
+            is_wider |= !sources.iter().all(is_known);
             // Drops a late answer to an earlier call.
             let _late = self.answered.notified().now_or_never();
             self.hub.arm(VertexId(0), sources.clone());
@@ -84,6 +87,7 @@ impl GraphWatch {
                 tracing::warn!(event = "unwatched", "the graph: the watch does not respond");
             }
         }
+        is_wider
     }
 
     /// Waits for a mount or unmount, which causes no events in directories, and then checks all paths. Never returns
@@ -111,20 +115,34 @@ fn sources(paths: &[PathBuf]) -> Vec<WatchSource> {
 }
 
 impl GraphLoader {
-    /// Watches the files of a graph and of the settings, if the settings ask for a watch.
+    /// Watches the files of a graph and of the settings, and the files that the last read looked for, if the settings
+    /// ask for a watch. Returns true if a path was added.
     pub(super) async fn follow(
         &self,
         graph: &GraphSource,
         watch: &mut Option<GraphWatch>,
         broken: &Arc<Notify>,
-    ) {
+    ) -> bool {
         if !graph.watch {
             *watch = None;
-            return;
+            return false;
         }
         let mut paths = graph.paths.clone();
         paths.extend(self.0.settings.path.clone());
+        paths.extend(lock(&self.0.last_read).sought.iter().cloned());
         let open = || GraphWatch::open(self.clone(), Arc::clone(broken));
-        watch.get_or_insert_with(open).follow(&paths).await;
+        watch.get_or_insert_with(open).follow(&paths).await
+    }
+
+    /// Watches the files that the last read looked for. A file that changed before its watch began requests a reload.
+    pub(super) async fn follow_inputs(
+        &self,
+        graph: GraphSource,
+        watch: &mut Option<GraphWatch>,
+        broken: &Arc<Notify>,
+    ) {
+        if self.follow(&graph, watch, broken).await && self.0.reads_differently(graph).await {
+            self.reload(ReloadCause::Nobody);
+        }
     }
 }

@@ -1,17 +1,21 @@
-//! `steadfast explain`: a code, a kind, or the metaparameters, from the tables that also check a graph.
+//! `steadfast explain`: codes, kinds, topics and modules, from the tables and declarations that also check a graph.
+//!
+//! Reading order: this file (the lookup, kinds and fields), `topics`, `module` (the page of a module).
+
+mod module;
+mod topics;
 
 use super::args::Explain;
 use super::exit::Exit;
-use super::explain_topics::{Content, TOPICS};
 use super::output::{error, print};
-use super::topics::{explain_word, language_topics};
 use crate::api::{EventKind, api_schema};
 use crate::config::{Code, LINTS, metaparams, recorders, settings, world_settings};
 use crate::suggestion::with_nearest;
 use std::borrow::Cow;
 use steadfast_resources::{FieldSpec, FieldType, KindSet, KindSpec, Receives};
+use topics::{Content, Topic, all_topics, section_text};
 
-/// Explains a topic; lists all topics if none is given.
+/// Explains a topic or a module; lists all topics if none is given.
 pub(super) fn explain(args: &Explain) -> Exit {
     let Some(topic) = &args.topic else {
         return list();
@@ -30,21 +34,14 @@ pub(super) fn explain(args: &Explain) -> Exit {
             more_of(field)
         ));
         print(receives(field));
-    } else if topic == "lint" {
-        print(
-            "Advice of `steadfast check --lint`. `# lint: allow NAME: REASON` silences it in place.\n",
-        );
-        for (name, about) in LINTS {
-            print(format!("  {name:23} {about}"));
-        }
-    } else if let Some(text) = explain_word(topic) {
-        print(text);
+    } else if let Some(found) = all_topics().find(|found| found.name == topic) {
+        print_topic(&found);
     } else if let Some(lines) = super::facts::explain_facts(topic) {
         print(lines.join("\n"));
-    } else if let Some((_, _, content)) = TOPICS.iter().find(|(name, ..)| name == topic) {
-        print_topic(*content);
+    } else if module::is_folder(topic) {
+        return module::explain_module(topic);
     } else {
-        let (shown, near) = (super::output::plain(topic), with_nearest(topic, topics()));
+        let (shown, near) = (super::output::plain(topic), with_nearest(topic, topic_names()));
         let near = near.strip_prefix(topic.as_str()).map(super::output::plain).unwrap_or_default();
         let what = format!("unknown topic `{shown}`{near}");
         error(what, Some("`steadfast explain` lists all topics; KIND.FIELD explains one field"));
@@ -53,19 +50,11 @@ pub(super) fn explain(args: &Explain) -> Exit {
     Exit::Well
 }
 
-/// Returns all topics.
-pub(super) fn topics() -> impl Iterator<Item = &'static str> {
+/// Returns the names of all topics.
+pub(super) fn topic_names() -> impl Iterator<Item = &'static str> {
     let kinds: Vec<_> = KindSet::of_this_build().names().collect();
-    let words = language_topics().map(|topic| topic.name);
-    let others = other_topics().map(|(name, _)| name);
-    let codes = Code::ALL.iter().map(|code| code.id());
-    kinds.into_iter().chain(["facts", "lint"]).chain(words).chain(others).chain(codes)
-}
-
-/// Returns the topics that are no words of the graph language, each with its subject.
-fn other_topics() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let is_word = |name: &str| language_topics().any(|topic| topic.name == name);
-    TOPICS.iter().filter(move |(name, ..)| !is_word(name)).map(|(name, about, _)| (*name, *about))
+    let topics = all_topics().map(|topic| topic.name);
+    kinds.into_iter().chain(topics).chain(Code::ALL.iter().map(|code| code.id()))
 }
 
 fn list() -> Exit {
@@ -73,15 +62,13 @@ fn list() -> Exit {
     for spec in KindSet::of_this_build().specs() {
         print(format!("  {:8} {}", spec.kind, spec.doc));
     }
-    print("\nThe graph language:");
-    for topic in language_topics() {
-        print(format!("  {:11} {}", topic.name, topic.about));
-    }
-    print("\nTopics:");
-    print("  facts       The facts of a host; also `facts.NAME`.");
-    print("  lint        The advice of `check --lint`.");
-    for (name, about) in other_topics() {
-        print(format!("  {name:11} {about}"));
+    let is_word = |topic: &Topic| matches!(topic.content, Content::Section(_));
+    let (words, tables): (Vec<Topic>, Vec<Topic>) = all_topics().partition(is_word);
+    for (title, topics) in [("\nThe graph language:", words), ("\nTables:", tables)] {
+        print(title);
+        for topic in topics {
+            print(format!("  {:11} {}", topic.name, topic.about));
+        }
     }
     print("\nProblems of a graph:");
     for code in Code::ALL {
@@ -109,9 +96,20 @@ fn receives(field: &FieldSpec) -> &'static str {
 }
 
 /// Prints a topic.
-fn print_topic(content: Content) {
-    match content {
-        Content::Text(text) => print(text),
+fn print_topic(topic: &Topic) {
+    match topic.content {
+        Content::Section(text) => print(section_text(topic.name, text)),
+        Content::Facts => {
+            print(super::facts::explain_facts(topic.name).unwrap_or_default().join("\n"));
+        }
+        Content::Lint => {
+            print(
+                "Advice of `steadfast check --lint`. `# lint: allow NAME: REASON` silences it in place.\n",
+            );
+            for (name, about) in LINTS {
+                print(format!("  {name:23} {about}"));
+            }
+        }
         Content::Metaparams => {
             print("Metaparams, set below `meta` of a resource.\n");
             fields(metaparams());
@@ -168,6 +166,13 @@ fn kind(spec: &KindSpec) {
     }
     if !spec.example.is_empty() {
         print(format!("\nExample:\n{}", spec.example.trim_end()));
+    }
+    let takes_template =
+        |field: &FieldSpec| field.name == "content" && field.takes == FieldType::Text;
+    if spec.fields.iter().any(takes_template) {
+        print(
+            "\n`template`, `with` and `values` fill `content` from a template: `steadfast explain template`.",
+        );
     }
     print(
         "\nEvery kind also accepts: name, aliases, meta, recv and the short edges after, before, notify, subscribe.",
