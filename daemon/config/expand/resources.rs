@@ -123,7 +123,7 @@ impl Expander<'_> {
             let name = context.text_of(key).map(str::to_owned).unwrap_or_default();
             let is_order = Relation::parse(&name).is_some();
             if CONTROL.contains(&name.as_str())
-                || (note.inactive.is_some() && name != "name" && !is_order)
+                || (note.inactive.is_some() && !matches!(&*name, "name" | "export") && !is_order)
             {
                 continue;
             }
