@@ -9,7 +9,7 @@ use crate::watch::Signal;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine::{Counts, Mode, Slots, VertexId, VertexStatus};
-use steadfast_resources::host::world::{PermitRequest, WorldKey};
+use steadfast_resources::host::world::{NumberedPermit, WorldKey};
 use steadfast_resources::{
     BuiltResource, CheckResult, Difference, Failure, Host, MintKey, Outcome, RunPolicy,
 };
@@ -40,7 +40,7 @@ pub enum DriverEvent {
     /// These keys of the world have changed.
     WorldChanged(Vec<WorldKey>),
     /// The permits that the world grants to this host at present.
-    WorldPermits(Vec<PermitRequest>),
+    WorldPermits(Vec<NumberedPermit>),
     /// A new graph, to replace the running one.
     Graph {
         /// The graph, or the reason for its rejection.

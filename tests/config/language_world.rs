@@ -102,9 +102,9 @@ fn sorted(mut names: Vec<String>) -> Vec<String> {
 fn a_barrier_takes_neither_defaults_nor_names() {
     let mut text = "graph: web\nresources:\n  noop:\n  - name: barrier 1\n".to_owned();
     for number in 0..40 {
-        text += &format!("  - {{name: a{number}}}\n  - {{name: b{number}}}\n");
+        text += &format!("  - {{name: from {number}}}\n  - {{name: to {number}}}\n");
     }
-    text += "edges:\n- {from: \"noop[a*]\", to: \"noop[b*]\"}\n";
+    text += "edges:\n- {from: \"noop[from*]\", to: \"noop[to*]\"}\n";
     let settings = super::settings::read(
         "defaults: {poll: 60, limit: 0.1, burst: 1, when_allowed: Sat, sema: [\"world:x:1\"]}\n",
     );
@@ -113,7 +113,7 @@ fn a_barrier_takes_neither_defaults_nor_names() {
     assert_eq!((loaded.vertices.len(), loaded.edges.len()), (82, 80));
     let find = |name: &str| loaded.vertices.iter().find(|it| it.identity.as_ref() == name).unwrap();
     assert!(Arc::ptr_eq(&find("noop[barrier 2]").meta, &loaded.usual), "the barrier");
-    for declared in ["noop[barrier 1]", "noop[a0]"] {
+    for declared in ["noop[barrier 1]", "noop[from 0]"] {
         assert!(find(declared).meta.window.is_some(), "{declared}");
     }
 }

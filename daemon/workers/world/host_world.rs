@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use steadfast_resources::host::world::{PermitRequest, SharedWorld, WorldKey, WorldValue};
+use steadfast_resources::host::world::{NumberedPermit, SharedWorld, WorldKey, WorldValue};
 use steadfast_resources::{Answer, Failure};
 use tokio::sync::{Notify, watch};
 
@@ -74,7 +74,7 @@ pub(in crate::workers) struct HostWorld {
     world: Mutex<Option<Arc<dyn World>>>,
     is_used: AtomicBool,
     use_begins: Notify,
-    wanted: watch::Sender<BTreeSet<PermitRequest>>,
+    wanted: watch::Sender<BTreeSet<NumberedPermit>>,
     stale: Mutex<Option<(String, u64)>>,
     /// The manifest that was rejected, and the reason.
     rejected: Mutex<Option<(String, String)>>,
@@ -174,7 +174,8 @@ impl HostWorld {
     pub(super) fn follow(&self, world: &Arc<dyn World>) -> Views {
         let view = |prefix: &str| {
             let (sender, mut receiver) = watch::channel(RangeView::default());
-            tokio::spawn(follow_range(Arc::clone(world), prefix.to_owned(), sender));
+            let range = (prefix.to_owned(), seed_of(&self.host));
+            tokio::spawn(follow_range(Arc::clone(world), range, sender));
             receiver.mark_changed();
             receiver
         };
@@ -260,13 +261,18 @@ impl HostWorld {
     }
 
     /// Returns the permits that this host wants, with later changes.
-    pub(super) fn wanted(&self) -> watch::Receiver<BTreeSet<PermitRequest>> {
+    pub(super) fn wanted(&self) -> watch::Receiver<BTreeSet<NumberedPermit>> {
         self.wanted.subscribe()
     }
 
-    /// Gives all permits back: a new driver begins without any.
+    /// Gives all permits of semaphores back: a new driver begins without any. The slots of rolls stay until the driver
+    /// has looked.
     pub(in crate::workers) fn reset_permits(&self) {
-        self.wanted.send_if_modified(|wanted| !std::mem::take(wanted).is_empty());
+        self.wanted.send_if_modified(|wanted| {
+            let before = wanted.len();
+            wanted.retain(|one| one.permit.resource.is_none());
+            wanted.len() < before
+        });
     }
 
     pub(super) fn set_rejected(&self, why: Option<(String, String)>) {
@@ -317,6 +323,13 @@ impl HostWorld {
         };
         tokio::time::timeout(FIRST, waits).await.is_ok()
     }
+}
+
+/// Returns a number that differs between hosts (FNV-1a of the name).
+fn seed_of(host: &str) -> u64 {
+    host.bytes().fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
+        (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 /// Writes a file of the state directory on another thread, whole or not at all.
@@ -429,9 +442,9 @@ impl SharedWorld for HostWorld {
         })
     }
 
-    fn want_permits(&self, wanted: Vec<PermitRequest>) {
+    fn want_permits(&self, wanted: Vec<NumberedPermit>) {
         self.begin_use();
-        let wanted: BTreeSet<PermitRequest> = wanted.into_iter().collect();
+        let wanted: BTreeSet<NumberedPermit> = wanted.into_iter().collect();
         self.wanted.send_if_modified(|before| {
             let is_new = *before != wanted;
             *before = wanted;
