@@ -74,9 +74,9 @@ impl Tickets {
             let created = self.oldest.get(&key).copied().unwrap_or_default();
             match world.transact(deletion(&key, created)).await {
                 // A ticket that is not there any more needs no deletion.
-                Ok(done) => {
+                Ok(_) => {
                     self.put.remove(&key);
-                    self.oldest.insert(key, done.revision);
+                    self.oldest.insert(key, created + 1);
                 }
                 Err(error) => tracing::debug!(%error, key, "the ticket was not deleted"),
             }

@@ -2,10 +2,14 @@
 
 use super::cluster::Address;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The number of networks of this process so far.
+static STARTED: AtomicU32 = AtomicU32::new(0);
 
 /// A bridge with a namespace for each member. They end with this value.
 pub(crate) struct Network {
-    /// The part of all names that belongs to this test process.
+    /// The part of all names that belongs to this network alone.
     id: u32,
 }
 
@@ -22,7 +26,8 @@ fn ip(words: &[&str]) {
 
 impl Network {
     pub(crate) fn start() -> Self {
-        let network = Self { id: std::process::id() };
+        let started = STARTED.fetch_add(1, Ordering::SeqCst);
+        let network = Self { id: std::process::id() * 10 + started };
         let bridge = network.bridge();
         ip(&["link", "add", &bridge, "type", "bridge"]);
         ip(&["addr", "add", &format!("{}/24", network.host(1)), "dev", &bridge]);

@@ -1,5 +1,5 @@
 //! A simulated world: many hosts in one process, virtual time, and faults drawn from a seed. `STEADFAST_SEED=N` plays
-//! one seed again.
+//! one seed again, and `STEADFAST_SEEDS=N` the first N.
 //!
 //! Reading order: `world` (the servers and the connections), `hosts` (one host), this file (the plays and the checks).
 
@@ -22,10 +22,11 @@ fn in_virtual_time<T>(play: impl Future<Output = T>) -> T {
     builder.enable_time().start_paused(true).build().unwrap().block_on(play)
 }
 
-/// Returns the seeds to play: one of the environment, or the first ones.
-fn seeds(number: u64) -> Vec<u64> {
-    let given = std::env::var("STEADFAST_SEED").ok();
-    given.map_or_else(|| (0..number).collect(), |seed| vec![seed.parse().unwrap()])
+/// Returns the seeds to play: the one of the environment, or the first ones.
+fn seeds() -> Vec<u64> {
+    let given = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
+    let number = given("STEADFAST_SEEDS").unwrap_or(30);
+    given("STEADFAST_SEED").map_or_else(|| (0..number).collect(), |seed| vec![seed])
 }
 
 /// Returns the first moment at which more hosts run than the semaphore allows.
@@ -100,7 +101,9 @@ async fn play(seed: u64) -> Vec<Step> {
     for number in 0..5 {
         let name = format!("h{number}");
         let runs = steps.iter().skip(calm).any(|step| step.host == name && step.begins);
-        assert!(runs, "seed {seed}: {name} gets no permit after the faults");
+        let last = steps.iter().rfind(|step| step.host == name);
+        let tickets = servers.entries(keys::SEMA);
+        assert!(runs, "seed {seed}: {name} gets no permit after {last:?}: {tickets:#?}");
     }
     rests.send_replace(true);
     tokio::time::sleep(Duration::from_mins(10)).await;
@@ -116,10 +119,10 @@ async fn play(seed: u64) -> Vec<Step> {
 #[test]
 fn a_semaphore_is_never_over_its_limit() {
     let mut runs = 0;
-    for seed in seeds(150) {
+    for seed in seeds() {
         runs += in_virtual_time(play(seed)).iter().filter(|step| step.begins).count();
     }
-    assert!(runs > 100, "{runs} runs");
+    assert!(runs > 50, "{runs} runs");
 }
 
 #[test]

@@ -189,9 +189,15 @@ impl Servers {
         store.changes.retain(|change| change.revision >= revision);
     }
 
+    /// Returns the entries below a prefix.
+    pub(crate) fn entries(&self, prefix: &str) -> Vec<Entry> {
+        let store = self.store();
+        store.entries.values().filter(|entry| entry.key.starts_with(prefix)).cloned().collect()
+    }
+
     /// Returns the keys below a prefix.
     pub(crate) fn keys(&self, prefix: &str) -> Vec<String> {
-        self.store().entries.keys().filter(|key| key.starts_with(prefix)).cloned().collect()
+        self.entries(prefix).into_iter().map(|entry| entry.key).collect()
     }
 }
 
