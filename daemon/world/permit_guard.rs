@@ -60,7 +60,7 @@ impl<T: Clone + Ord> PermitGuard<T> {
     /// Waits until a permit in use is not safe any more.
     pub async fn expired(&self) {
         if !self.told.as_ref().is_some_and(|told| told.iter().any(self.has_lease)) {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
         loop {
             let left = self.safe_until.saturating_sub((self.clock)());

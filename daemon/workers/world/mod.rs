@@ -117,12 +117,8 @@ async fn work(shared: &Arc<Shared>, life: &WorkerContext) -> Result<(), Failure>
         }
         if is_writable {
             let requests = wanted.borrow_and_update().clone();
-            let keys = tickets::wanted_tickets(host.host(), &requests);
-            let own = (host.host(), lease.id());
-            tickets::take_over_left(own, &mut tickets, &keys, &views);
-            permits.during(tickets.update(world.as_ref(), &keys, lease.id())).await;
-            // No call stands between this look at the views and the message to the driver.
-            permits.tell(tickets::granted_permits(own, &tickets, requests, &views));
+            let of_host = (host.as_ref(), lease.id());
+            permits.tend((world.as_ref(), &mut tickets), of_host, requests, &views).await;
         }
         permits.during(look_for_bundle(shared, &mut generation, &views)).await;
         tokio::select! {

@@ -1,6 +1,6 @@
 //! The permits of this host: which tickets the driver wants, and which ones hold.
 
-use super::host_world::Views;
+use super::host_world::{HostWorld, Views};
 use crate::driver::DriverEvent;
 use crate::supervisor::WorkerContext;
 use crate::workers::Shared;
@@ -8,7 +8,7 @@ use crate::world::follower::RangeView;
 use crate::world::permit_guard::PermitGuard;
 use crate::world::permits::Ticket;
 use crate::world::tickets::{TicketRequest, Tickets};
-use crate::world::{LeaseId, boot_time, keys};
+use crate::world::{LeaseId, World, boot_time, keys};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +33,7 @@ const fn ticket_request(wanted: &NumberedPermit) -> TicketRequest {
 }
 
 /// Returns the tickets that the driver wants, by key.
-pub(super) fn wanted_tickets(
+fn wanted_tickets(
     host: &str,
     wanted: &BTreeSet<NumberedPermit>,
 ) -> BTreeMap<String, TicketRequest> {
@@ -41,7 +41,7 @@ pub(super) fn wanted_tickets(
 }
 
 /// Takes over the tickets for semaphores that this host has under its lease and does not want.
-pub(super) fn take_over_left(
+fn take_over_left(
     (host, lease): (&str, Option<LeaseId>),
     tickets: &mut Tickets,
     wanted: &BTreeMap<String, TicketRequest>,
@@ -56,7 +56,7 @@ pub(super) fn take_over_left(
 }
 
 /// Returns the permits that the views grant: the wanted ones, and the slots that an earlier session took.
-pub(super) fn granted_permits(
+fn granted_permits(
     (host, lease): (&str, Option<LeaseId>),
     tickets: &Tickets,
     wanted: BTreeSet<NumberedPermit>,
@@ -129,8 +129,24 @@ impl<'a> PermitTeller<'a> {
         self.guard.expired().await;
     }
 
+    /// Puts and deletes tickets, and tells the driver which permits hold.
+    pub(super) async fn tend(
+        &mut self,
+        (world, tickets): (&dyn World, &mut Tickets),
+        (host, lease): (&HostWorld, Option<LeaseId>),
+        requests: BTreeSet<NumberedPermit>,
+        views: &Views,
+    ) {
+        let own = (host.host(), lease);
+        let wanted = wanted_tickets(host.host(), &requests);
+        take_over_left(own, tickets, &wanted, views);
+        self.during(tickets.update(world, &wanted, lease)).await;
+        // No call stands between this look at the views and the message to the driver.
+        self.tell(granted_permits(own, tickets, requests, views));
+    }
+
     /// Tells the granted permits if they have changed.
-    pub(super) fn tell(&mut self, granted: Vec<NumberedPermit>) {
+    fn tell(&mut self, granted: Vec<NumberedPermit>) {
         if let Some(usable) = self.guard.take(granted) {
             self.shared.requests.put(DriverEvent::WorldPermits(usable.into_iter().collect()));
         }

@@ -1,5 +1,7 @@
 //! Recorded courses on three members in network namespaces that are killed, frozen, cut off and compacted meanwhile.
 
+#![expect(clippy::print_stdout, reason = "the figures are for whoever runs the test")]
+
 use super::cluster::{Cluster, until_ready};
 use super::history::{Outcome, Record, find_violation};
 use super::network::Network;

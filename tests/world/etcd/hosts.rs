@@ -4,7 +4,7 @@ use super::cluster::{Cluster, until_ready};
 use crate::hosts::site::Site;
 use steadfast::world::EtcdWorld;
 
-fn start() -> (Cluster, Site) {
+pub(super) fn start() -> (Cluster, Site) {
     let cluster = Cluster::start("http", &[]);
     let world = EtcdWorld::new(cluster.settings("test"));
     let runtime = tokio::runtime::Runtime::new().unwrap();
