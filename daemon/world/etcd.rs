@@ -21,6 +21,10 @@ use tokio::sync::{Mutex, mpsc};
 /// The time after which a call goes to another member.
 const CALL: Duration = Duration::from_secs(3);
 
+/// The interval of pings while a call or a watch runs. A member ends the connection of a client that pings more often
+/// than every 5 s, or that pings without any call.
+const PING: Duration = Duration::from_secs(7);
+
 /// The interval of requests that prove a watch alive; twice this time without an answer is a loss.
 const PROGRESS: Duration = Duration::from_secs(10);
 
@@ -123,8 +127,7 @@ impl EtcdWorld {
         let mut options = ConnectOptions::new()
             .with_connect_timeout(CALL)
             .with_timeout(CALL)
-            .with_keep_alive(Duration::from_secs(2), Duration::from_secs(2))
-            .with_keep_alive_while_idle(true)
+            .with_keep_alive(PING, CALL)
             .with_require_leader(true);
         if let Some(tls) = self.tls_options().await? {
             options = options.with_tls(tls);

@@ -60,8 +60,17 @@ struct Known {
     values: BTreeMap<String, String>,
     #[serde(skip)]
     has_view: bool,
+    /// The revision of each range, by prefix.
     #[serde(skip)]
-    revision: u64,
+    revisions: BTreeMap<&'static str, u64>,
+}
+
+impl Known {
+    /// Returns the revision up to which the range of a key is known.
+    fn revision_of(&self, full: &str) -> u64 {
+        let of_range = self.revisions.iter().find(|(prefix, _)| full.starts_with(*prefix));
+        of_range.map_or(0, |(_, revision)| *revision)
+    }
 }
 
 /// The connection of this host to the world.
@@ -194,12 +203,17 @@ impl HostWorld {
     pub(super) fn changed_keys(&self, views: &mut Views) -> Vec<WorldKey> {
         let own_exports = format!("{}{}/", keys::EXPORTS, keys::encode_name(&self.host));
         let mut values = BTreeMap::new();
-        let mut revision = 0;
+        let mut revisions = BTreeMap::new();
         let mut has_view = true;
-        for view in [&mut views.strings, &mut views.values, &mut views.exports] {
+        let ranges = [
+            (keys::STRINGS, &mut views.strings),
+            (keys::VALUES, &mut views.values),
+            (keys::EXPORTS, &mut views.exports),
+        ];
+        for (prefix, view) in ranges {
             let seen = view.borrow_and_update();
             has_view &= seen.revision > 0;
-            revision = revision.max(seen.revision);
+            revisions.insert(prefix, seen.revision);
             let is_own =
                 |key: &str| !key.starts_with(keys::EXPORTS) || key.starts_with(&own_exports);
             for (key, entry) in seen.entries.iter().filter(|(key, _)| is_own(key)) {
@@ -216,7 +230,7 @@ impl HostWorld {
                 changed.extend(world_key(key));
             }
         }
-        *known = Known { host: self.host.clone(), values, has_view, revision };
+        *known = Known { host: self.host.clone(), values, has_view, revisions };
         drop(known);
         self.news.notify_waiters();
         changed.into_iter().collect()
@@ -332,11 +346,16 @@ fn seed_of(host: &str) -> u64 {
     })
 }
 
+/// Held while a file of the state directory is written.
+static STORING: Mutex<()> = Mutex::new(());
+
 /// Writes a file of the state directory on another thread, whole or not at all.
 pub(super) fn store_file(directory: &Path, name: &str, text: String) {
     let (path, new) = (directory.join(name), directory.join(format!("{name}.new")));
     let write = move || std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, &path));
     tokio::task::spawn_blocking(move || {
+        // Two writers of one file would rename each other's new file.
+        let _alone = STORING.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(error) = write() {
             tracing::warn!(event = "warning", %error, "the values of the world were not stored");
         }
@@ -427,7 +446,8 @@ impl SharedWorld for HostWorld {
                     // The next check should see the own write.
                     let wanted = value.map(str::to_owned);
                     let is_seen = |known: &Known| {
-                        known.revision >= revision || known.values.get(&full) == wanted.as_ref()
+                        known.revision_of(&full) >= revision
+                            || known.values.get(&full) == wanted.as_ref()
                     };
                     self.until_known(is_seen).await;
                     Ok(())
