@@ -59,6 +59,13 @@ pub(super) struct Resource {
     pub(super) labels: Box<[(String, String)]>,
 }
 
+/// Returns true if a key of an inactive resource is read: its name, its order, and its export, which decides about its
+/// identity.
+pub(super) fn is_read_if_inactive(spec: &KindSpec, key: &str) -> bool {
+    let is_export = key == "export" && spec.fields.iter().all(|field| field.name != key);
+    key == "name" || is_export || Relation::parse(key).is_some()
+}
+
 /// The offer of a resource to other hosts (`export`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Export {

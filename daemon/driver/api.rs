@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine::{Counts, Mode, Slots, VertexId, VertexStatus};
 use steadfast_resources::KindSet;
-use steadfast_resources::host::world::{PermitRequest, WorldKey};
+use steadfast_resources::host::world::{NumberedPermit, WorldKey};
 use steadfast_resources::{
     BuiltResource, CheckResult, Difference, Failure, Host, MintKey, Outcome, RunPolicy,
 };
@@ -41,7 +41,7 @@ pub enum DriverEvent {
     /// These keys of the world have changed.
     WorldChanged(Vec<WorldKey>),
     /// The permits that the world grants to this host at present.
-    WorldPermits(Vec<PermitRequest>),
+    WorldPermits(Vec<NumberedPermit>),
     /// A new graph, to replace the running one.
     Graph {
         /// The graph, or the reason for its rejection.

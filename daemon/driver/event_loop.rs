@@ -4,7 +4,6 @@
 
 use super::{Driver, DriverEvent, DriverExit, DriverHealth, Notification, Query};
 use crate::driver::inbox::Batch;
-use crate::watch::Signal;
 use steadfast_engine::{Action, Actions, Event, Notice, RestoredState, Tick};
 use tokio::time::Instant;
 
@@ -112,10 +111,7 @@ impl Driver {
             DriverEvent::Foreseen(met) => self.apply_overlaps(met),
             DriverEvent::Undone(resource, deed) => self.undone(&resource, deed.as_slice()),
             DriverEvent::Watched(signals) => self.watched(signals),
-            DriverEvent::WorldChanged(keys) => {
-                let ids = self.watches.of_world(&keys);
-                self.watched(ids.into_iter().map(Signal::Changed).collect());
-            }
+            DriverEvent::WorldChanged(keys) => self.changed_in_world(&keys),
             DriverEvent::WorldPermits(granted) => self.take_world_permits(granted),
             DriverEvent::Graph { graph: Ok(graph), operator } => {
                 self.load(*graph, operator);

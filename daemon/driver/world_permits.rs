@@ -8,19 +8,23 @@ use super::Driver;
 use crate::config::{Gate, Vertex};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use steadfast_engine::{Event, HeldReason, Mode, VertexId, VertexStatus, WindowId};
-use steadfast_resources::host::world::PermitRequest;
+use steadfast_resources::host::world::{NumberedPermit, PermitRequest};
 use steadfast_resources::{SentValue, Value};
 use tokio::time::Instant;
+
+/// The number of the next request for a permit, in all sessions of the driver.
+static NEXT_REQUEST: AtomicU64 = AtomicU64::new(1);
 
 /// The state of the permits of this host.
 #[derive(Debug, Default)]
 pub(super) struct WorldPermits {
-    /// The permits that the world grants at present.
-    granted: BTreeSet<PermitRequest>,
-    /// The permits that were requested last.
-    wanted: BTreeSet<PermitRequest>,
+    /// The permits that the world grants at present, with the numbers of the answered requests.
+    granted: BTreeMap<PermitRequest, u64>,
+    /// The permits that were requested last, with the numbers of the requests.
+    wanted: BTreeMap<PermitRequest, u64>,
     /// The vertices behind each gate; none until they are looked for in a new graph.
     members: Option<Arc<BTreeMap<WindowId, Vec<VertexId>>>>,
     /// The open gates.
@@ -53,16 +57,41 @@ impl WorldPermits {
         self.due
     }
 
-    /// Returns true if the gate of a window is open; a window without a gate has none.
+    /// Returns true if the world has granted all permits of a gate. An answer to an earlier request does not count: the
+    /// permit was given back since, and another host may hold it.
     pub(super) fn is_open(&self, gate: &Gate) -> bool {
-        gate.permits.iter().all(|permit| self.granted.contains(permit))
+        let is_held = |permit: &PermitRequest| {
+            self.wanted.get(permit).is_some_and(|number| self.granted.get(permit) == Some(number))
+        };
+        gate.permits.iter().all(is_held)
+    }
+
+    /// Takes the permits that are wanted now; returns the requests if they have changed.
+    fn request(&mut self, wanted: BTreeSet<PermitRequest>) -> Option<Vec<NumberedPermit>> {
+        if self.wanted.keys().eq(wanted.iter()) {
+            return None;
+        }
+        // What is given back is not held any more, before the world answers.
+        let before = std::mem::take(&mut self.wanted);
+        self.granted.retain(|permit, _| wanted.contains(permit) || !before.contains_key(permit));
+        let number = |permit: &PermitRequest| {
+            let known = before.get(permit).copied();
+            known.unwrap_or_else(|| NEXT_REQUEST.fetch_add(1, Ordering::Relaxed))
+        };
+        self.wanted = wanted.into_iter().map(|permit| (permit.clone(), number(&permit))).collect();
+        let numbered = |(permit, number): (&PermitRequest, &u64)| NumberedPermit {
+            permit: permit.clone(),
+            number: *number,
+        };
+        Some(self.wanted.iter().map(numbered).collect())
     }
 }
 
 impl Driver {
     /// Takes the permits that the world grants at present, and interrupts the runs whose permit has ended.
-    pub(super) fn take_world_permits(&mut self, granted: Vec<PermitRequest>) {
-        self.permission.world.granted = granted.into_iter().collect();
+    pub(super) fn take_world_permits(&mut self, granted: Vec<NumberedPermit>) {
+        let granted = granted.into_iter().map(|one| (one.permit, one.number));
+        self.permission.world.granted = granted.collect();
         self.tend_world_permits();
         let closed: Vec<VertexId> = {
             let is_closed = |id: &VertexId| {
@@ -147,11 +176,10 @@ impl Driver {
             }
         }
         self.permission.world.due = due;
-        if wanted != self.permission.world.wanted {
-            self.permission.world.wanted.clone_from(&wanted);
-            if let Some(world) = self.runtime.host.world() {
-                world.want_permits(wanted.into_iter().collect());
-            }
+        if let Some(requests) = self.permission.world.request(wanted)
+            && let Some(world) = self.runtime.host.world()
+        {
+            world.want_permits(requests);
         }
     }
 
@@ -204,7 +232,8 @@ impl Driver {
             return if waits { GateNeed::Permits } else { GateNeed::Nothing };
         };
         // A slot of a roll is kept until all members have been converged for a while; another session may have left it.
-        let owns = gate.permits.iter().any(|permit| self.permission.world.granted.contains(permit));
+        let owns =
+            gate.permits.iter().any(|permit| self.permission.world.granted.contains_key(permit));
         if waits || (owns && !is_settled) {
             self.permission.world.settled.remove(&window);
             return GateNeed::Permits;

@@ -9,7 +9,8 @@ use super::{
 };
 use etcd_client::{
     Certificate, Client, Compare as EtcdCompare, CompareOp, ConnectOptions, DeleteOptions, Error,
-    EventType, GetOptions, Identity, KeyValue, PutOptions, TlsOptions, Txn, TxnOp, WatchOptions,
+    Event, EventType, GetOptions, Identity, KeyValue, PutOptions, TlsOptions, Txn, TxnOp,
+    WatchOptions, WatchResponse,
 };
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -19,6 +20,10 @@ use tokio::sync::{Mutex, mpsc};
 
 /// The time after which a call goes to another member.
 const CALL: Duration = Duration::from_secs(3);
+
+/// The interval of pings while a call or a watch runs. A member ends the connection of a client that pings more often
+/// than every 5 s, or that pings without any call.
+const PING: Duration = Duration::from_secs(7);
 
 /// The interval of requests that prove a watch alive; twice this time without an answer is a loss.
 const PROGRESS: Duration = Duration::from_secs(10);
@@ -105,15 +110,9 @@ impl EtcdWorld {
         format!("{}{key}", self.prefix)
     }
 
-    fn entry_of(&self, pair: &KeyValue) -> Option<Entry> {
-        let key = std::str::from_utf8(pair.key()).ok()?;
-        Some(Entry {
-            key: key.strip_prefix(&self.prefix)?.to_owned(),
-            value: pair.value().to_vec(),
-            create_revision: unsigned(pair.create_revision()),
-            mod_revision: unsigned(pair.mod_revision()),
-            lease: (pair.lease() != 0).then(|| LeaseId(pair.lease())),
-        })
+    fn own_entry(&self, pair: &KeyValue) -> Option<Entry> {
+        let key = std::str::from_utf8(pair.key()).ok()?.strip_prefix(&self.prefix)?;
+        Some(entry_of(pair, key))
     }
 
     /// Returns the client of an endpoint. The files of the certificates are read at each new connection.
@@ -128,8 +127,7 @@ impl EtcdWorld {
         let mut options = ConnectOptions::new()
             .with_connect_timeout(CALL)
             .with_timeout(CALL)
-            .with_keep_alive(Duration::from_secs(2), Duration::from_secs(2))
-            .with_keep_alive_while_idle(true)
+            .with_keep_alive(PING, CALL)
             .with_require_leader(true);
         if let Some(tls) = self.tls_options().await? {
             options = options.with_tls(tls);
@@ -228,6 +226,49 @@ impl EtcdWorld {
     }
 }
 
+/// Waits for the next answer of a watch. After silence a progress request proves the watch alive, or lost.
+async fn next_answer(
+    stream: &mut etcd_client::WatchStream,
+) -> Result<Option<WatchResponse>, WorldError> {
+    let lost = || WorldError::Unavailable("the watch is silent".to_owned());
+    if let Ok(answer) = tokio::time::timeout(PROGRESS, stream.message()).await {
+        return answer.map_err(|error| failure_of(&error));
+    }
+    stream.request_progress().await.map_err(|error| failure_of(&error))?;
+    let answer = tokio::time::timeout(PROGRESS, stream.message()).await;
+    answer.map_or_else(|_| Err(lost()), |answer| answer.map_err(|error| failure_of(&error)))
+}
+
+/// Returns the failure of an answer that cancels its watch.
+fn cancellation(answer: &WatchResponse) -> WorldError {
+    let why = answer.cancel_reason();
+    if answer.compact_revision() > 0 {
+        WorldError::Compacted(unsigned(answer.compact_revision()))
+    } else if why.contains("permission denied") {
+        WorldError::Denied(why.to_owned())
+    } else {
+        WorldError::Unavailable(format!("the watch was cancelled: {why}"))
+    }
+}
+
+/// Returns the change of an event; none for a key outside of the cluster's prefix.
+fn change_of(event: &Event, prefix: &str) -> Option<KeyChange> {
+    let pair = event.kv()?;
+    let key = std::str::from_utf8(pair.key()).ok()?.strip_prefix(prefix)?;
+    let entry = (event.event_type() == EventType::Put).then(|| entry_of(pair, key));
+    Some(KeyChange { key: key.to_owned(), entry, revision: unsigned(pair.mod_revision()) })
+}
+
+fn entry_of(pair: &KeyValue, key: &str) -> Entry {
+    Entry {
+        key: key.to_owned(),
+        value: pair.value().to_vec(),
+        create_revision: unsigned(pair.create_revision()),
+        mod_revision: unsigned(pair.mod_revision()),
+        lease: (pair.lease() != 0).then(|| LeaseId(pair.lease())),
+    }
+}
+
 /// Sends the answers of a watch until it ends.
 async fn send_answers(
     mut stream: etcd_client::WatchStream,
@@ -235,58 +276,20 @@ async fn send_answers(
     from: u64,
     batches: mpsc::Sender<Result<WatchBatch, WorldError>>,
 ) {
+    // Debian's 3.4.23 may name a revision in a progress notification before its changes are delivered, so that only
+    // changes advance the revision.
     let mut revision = from.saturating_sub(1);
     loop {
-        let answer = match tokio::time::timeout(PROGRESS, stream.message()).await {
-            Ok(answer) => answer,
-            Err(_) => {
-                // Silence: the answer to this request proves the watch alive.
-                let asked = stream.request_progress().await;
-                match tokio::time::timeout(PROGRESS, stream.message()).await {
-                    Ok(answer) if asked.is_ok() => answer,
-                    _ => {
-                        let lost = WorldError::Unavailable("the watch is silent".to_owned());
-                        drop(batches.send(Err(lost)).await);
-                        return;
-                    }
-                }
-            }
-        };
-        let batch = match answer {
-            Ok(Some(answer)) if answer.canceled() && answer.compact_revision() > 0 => {
-                Err(WorldError::Compacted(unsigned(answer.compact_revision())))
-            }
-            Ok(Some(answer)) if answer.canceled() => {
-                let why = answer.cancel_reason().to_owned();
-                Err(if why.contains("permission denied") {
-                    WorldError::Denied(why)
-                } else {
-                    WorldError::Unavailable(format!("the watch was cancelled: {why}"))
-                })
-            }
+        let batch = match next_answer(&mut stream).await {
+            Ok(Some(answer)) if answer.canceled() => Err(cancellation(&answer)),
             Ok(Some(answer)) => {
-                let mut changes = Vec::new();
-                for event in answer.events() {
-                    let Some(pair) = event.kv() else { continue };
-                    let Ok(key) = std::str::from_utf8(pair.key()) else { continue };
-                    let Some(key) = key.strip_prefix(&prefix) else { continue };
-                    let changed = unsigned(pair.mod_revision());
-                    revision = revision.max(changed);
-                    let entry = (event.event_type() == EventType::Put).then(|| Entry {
-                        key: key.to_owned(),
-                        value: pair.value().to_vec(),
-                        create_revision: unsigned(pair.create_revision()),
-                        mod_revision: changed,
-                        lease: (pair.lease() != 0).then(|| LeaseId(pair.lease())),
-                    });
-                    changes.push(KeyChange { key: key.to_owned(), entry, revision: changed });
-                }
-                // Debian's 3.4.23 may name a revision in a progress notification before its changes are delivered, so
-                // that only changes advance the revision.
+                let changes: Vec<_> =
+                    answer.events().iter().filter_map(|event| change_of(event, &prefix)).collect();
+                revision = changes.iter().fold(revision, |last, change| last.max(change.revision));
                 Ok(WatchBatch { revision, changes })
             }
             Ok(None) => Err(WorldError::Unavailable("the watch ended".to_owned())),
-            Err(error) => Err(failure_of(&error)),
+            Err(error) => Err(error),
         };
         let is_end = batch.is_err();
         if batches.send(batch).await.is_err() || is_end {
@@ -308,7 +311,7 @@ impl World for EtcdWorld {
                 Box::pin(async move { client.get(full, None).await })
             };
             let answer = self.call(true, read).await?;
-            Ok(answer.kvs().first().and_then(|pair| self.entry_of(pair)))
+            Ok(answer.kvs().first().and_then(|pair| self.own_entry(pair)))
         })
     }
 
@@ -323,7 +326,7 @@ impl World for EtcdWorld {
             };
             let answer = self.call(true, read).await?;
             let revision = answer.header().map_or(0, |header| unsigned(header.revision()));
-            let entries = answer.kvs().iter().filter_map(|pair| self.entry_of(pair)).collect();
+            let entries = answer.kvs().iter().filter_map(|pair| self.own_entry(pair)).collect();
             Ok(Range { revision, entries })
         })
     }

@@ -42,8 +42,13 @@ impl RangeView {
     }
 }
 
-/// Follows a range until the receivers are dropped, and publishes each state.
-pub async fn follow_range(world: Arc<dyn World>, prefix: String, views: watch::Sender<RangeView>) {
+/// Follows a range until the receivers are dropped, and publishes each state. The seed spreads the returns of many
+/// followers after a loss: each host has another one.
+pub async fn follow_range(
+    world: Arc<dyn World>,
+    (prefix, mut seed): (String, u64),
+    views: watch::Sender<RangeView>,
+) {
     let mut delay = BACKOFF.0;
     loop {
         let began = Instant::now();
@@ -66,19 +71,24 @@ pub async fn follow_range(world: Arc<dyn World>, prefix: String, views: watch::S
         if began.elapsed() > BACKOFF.1 || matches!(lost, WorldError::Compacted(_)) {
             delay = BACKOFF.0;
         }
+        seed = next_number(seed);
         tokio::select! {
-            () = tokio::time::sleep(with_jitter(delay)) => {}
+            biased;
             () = views.closed() => return,
+            () = tokio::time::sleep(with_jitter(delay, seed)) => {}
         }
         delay = (delay * 2).min(BACKOFF.1);
     }
 }
 
+/// Returns the number after `seed` in a sequence that looks random (the constants are those of Knuth's MMIX).
+const fn next_number(seed: u64) -> u64 {
+    seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407)
+}
+
 /// Returns a time between half of `delay` and `delay`, so that not all hosts return at once.
-fn with_jitter(delay: Duration) -> Duration {
-    let mut byte = [0_u8; 1];
-    let random = rustix::rand::getrandom(&mut byte[..], rustix::rand::GetRandomFlags::empty());
-    let part = if random.is_ok() { u32::from(byte[0]) } else { 128 };
+fn with_jitter(delay: Duration, seed: u64) -> Duration {
+    let part = u32::from(seed.to_be_bytes()[0]);
     delay / 2 + delay * part / 512
 }
 
@@ -104,11 +114,12 @@ async fn follow_once(
     let due = Instant::now() + FULL_READ;
     loop {
         let batch = tokio::select! {
+            biased;
+            () = views.closed() => return Err(WorldError::Unavailable("not needed".to_owned())),
+            () = tokio::time::sleep_until(due) => return Ok(()),
             batch = tokio::time::timeout(SILENCE, stream.next_batch()) => {
                 batch.map_err(|late| WorldError::Unavailable(format!("the watch is silent: {late}")))??
             }
-            () = tokio::time::sleep_until(due) => return Ok(()),
-            () = views.closed() => return Err(WorldError::Unavailable("not needed".to_owned())),
         };
         next = next.max(batch.revision + 1);
         views.send_if_modified(|view| {

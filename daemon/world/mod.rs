@@ -5,8 +5,8 @@
 //! about a graph, and no call of it may stand in the path of local convergence: the callers are workers.
 //!
 //! Reading order: this file (the interface), `keys` (the names of keys), `embedded/`, `folder`, `etcd`, `records` (the
-//! JSON values), `permits` (the rule of semaphores and rolls), `follower` (a view of a range that survives lost
-//! watches).
+//! JSON values), `follower` (a view of a range that survives lost watches), `permits` (the rule of semaphores and
+//! rolls), `host_lease`, `tickets` and `permit_guard` (the permits of one host).
 
 pub mod bundle;
 mod embedded;
@@ -14,9 +14,12 @@ mod embedded;
 mod etcd;
 mod folder;
 pub mod follower;
+pub mod host_lease;
 pub mod keys;
+pub mod permit_guard;
 pub mod permits;
 pub mod records;
+pub mod tickets;
 
 pub use embedded::{BootClock, EmbeddedWorld, boot_time};
 #[cfg(feature = "etcd")]
@@ -130,7 +133,8 @@ pub struct WatchStream {
 
 impl WatchStream {
     /// Wraps a task that sends batches.
-    fn new(
+    #[must_use]
+    pub const fn new(
         batches: mpsc::Receiver<Result<WatchBatch, WorldError>>,
         task: tokio::task::JoinHandle<()>,
     ) -> Self {

@@ -112,6 +112,9 @@ pub struct ExportRecord {
     pub schema: u32,
     /// The kind.
     pub kind: String,
+    /// The instance of the module that declares the resource; empty outside of modules.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub module: String,
     /// The name.
     pub name: String,
     /// The fields as written.

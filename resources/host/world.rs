@@ -38,6 +38,16 @@ pub struct PermitRequest {
     pub resource: Option<String>,
 }
 
+/// A request for a permit. Each request has a number of its own, so that an answer to an earlier request for the same
+/// permit is not taken for an answer to this one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NumberedPermit {
+    /// The permit.
+    pub permit: PermitRequest,
+    /// The number of the request; 0 for a permit that an earlier session left.
+    pub number: u64,
+}
+
 /// The connection to the world.
 pub trait SharedWorld: fmt::Debug + Send + Sync {
     /// Returns the value of a key.
@@ -51,7 +61,7 @@ pub trait SharedWorld: fmt::Debug + Send + Sync {
     ) -> Answer<'a, Result<(), Failure>>;
 
     /// Sets the permits that this host wants or holds; all others are given back.
-    fn want_permits(&self, wanted: Vec<PermitRequest>);
+    fn want_permits(&self, wanted: Vec<NumberedPermit>);
 }
 
 impl Host {

@@ -24,6 +24,12 @@ pub static SPEC: KindSpec = KindSpec {
             .mode(FieldMode::Literal(Interpreter::None))
             .required(),
         FieldSpec::new(
+            "identity",
+            FieldType::Text,
+            "The identity that other hosts see, such as shop/file[key]. Default: the name.",
+        )
+        .mode(FieldMode::Literal(Interpreter::None)),
+        FieldSpec::new(
             "values",
             FieldType::TextMap,
             "Received values of the fields of the resource.",
@@ -55,7 +61,7 @@ fn build(name: &str, mut fields: Fields, _: &Place) -> Result<Arc<dyn Resource>,
         return Err(vec![Invalid::whole(what).hint("export a reference instead of the content")]);
     }
     let is_absent = fields.text("state").is_some_and(|state| state == "absent");
-    let key = WorldKey::Export(name.to_owned());
+    let key = WorldKey::Export(fields.text("identity").unwrap_or_else(|| name.to_owned()));
     Ok(Arc::new(Export { key, record: (!is_absent).then_some(record) }))
 }
 
@@ -74,7 +80,9 @@ fn with_values(record: String, values: Vec<(String, String)>) -> Result<String, 
 
 impl Resource for Export {
     fn footprint(&self) -> Footprint {
+        let (WorldKey::Export(key) | WorldKey::Shared(key) | WorldKey::Mapped(key)) = &self.key;
         let removal = Removal::new()
+            .with("identity", Value::Text(key.clone()))
             .with("record", Value::Text("{}".to_owned()))
             .with("state", Value::Text("absent".to_owned()));
         Footprint {

@@ -8,10 +8,10 @@ use steadfast_resources::{Claim, FieldMode, FieldSpec, FieldType, KindSet, KindS
 
 fn fields() -> impl Iterator<Item = (&'static KindSpec, &'static FieldSpec)> {
     let live = |field: &&FieldSpec| !field.later && field.ignored.is_none();
-    KindSet::of_this_build()
-        .specs()
-        .iter()
-        .flat_map(move |spec| spec.fields.iter().filter(live).map(move |field| (*spec, field)))
+    let kinds: Vec<_> = KindSet::of_this_build().specs().collect();
+    kinds
+        .into_iter()
+        .flat_map(move |spec| spec.fields.iter().filter(live).map(move |field| (spec, field)))
 }
 
 /// A text, a list or a map has a mode; a number, a truth value and a word of a list are values unless they say more.

@@ -15,6 +15,7 @@ mod kinds;
 mod language;
 mod language_messages;
 mod language_modules;
+mod language_world;
 mod refused;
 mod schema;
 mod selection;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use steadfast::config::{Destination, Options, Settings, load, read_settings};
 
-fn read(text: &str) -> Result<Settings, String> {
+pub(crate) fn read(text: &str) -> Result<Settings, String> {
     let files = Files::new().with("steadfast.yaml", text);
     let form = |word: &str| {
         if word == "json" { Ok(()) } else { Err(format!("one of json, found `{word}`")) }

@@ -12,7 +12,7 @@ fn a_view_follows_its_range_over_a_compaction() {
     on_each_world(async |world| {
         world.put("v/a", b"1".to_vec(), None).await.unwrap();
         let (sender, mut views) = watch::channel(RangeView::default());
-        let task = tokio::spawn(follow_range(Arc::clone(&world), "v/".to_owned(), sender));
+        let task = tokio::spawn(follow_range(Arc::clone(&world), ("v/".to_owned(), 1), sender));
         let limit = Duration::from_secs(10);
         let until = async |views: &mut watch::Receiver<RangeView>, number: usize| {
             let reached =

@@ -60,12 +60,13 @@ impl Validator<'_> {
     ) {
         let mut collects = Vec::new();
         for (number, file) in files.iter_mut().enumerate() {
-            for index in 0..file.resources.len() {
-                self.expand_export(file, (number, index));
-            }
             let prefix = self.atlas.documents.get(number).map(|it| it.origin.prefix());
+            let prefix = prefix.unwrap_or_default();
+            for index in 0..file.resources.len() {
+                self.expand_export(file, (number, index), &prefix);
+            }
             let spots = self.atlas.spots.get_mut(number).and_then(Option::as_mut);
-            read_world_values(file, &prefix.unwrap_or_default(), spots, self.kinds);
+            read_world_values(file, &prefix, spots, self.kinds);
             collects.extend(std::mem::take(&mut file.collects).into_iter().map(|it| (number, it)));
         }
         self.collects = !collects.is_empty();
@@ -85,24 +86,30 @@ impl Validator<'_> {
             for export in known.unwrap_or_default().iter().filter(is_asked) {
                 match make_collected(spec, &collect, export) {
                     Ok(resource) => {
-                        let key = (export.host.clone(), spec.kind, resource.name.clone());
+                        let instance = instance_of(export);
+                        let key = (instance.clone(), spec.kind, resource.name.clone());
                         // Two collections may ask for the same export.
                         let resource = seen.insert(key).then_some(resource);
-                        collected.entry(export.host.clone()).or_default().extend(resource);
+                        collected.entry(instance).or_default().extend(resource);
                     }
                     // A host that exports nonsense must not stop the others.
                     Err(why) => self.problems.push(uncollected(export, &why)),
                 }
             }
         }
-        for (host, resources) in collected {
-            let instance = format!("@{host}");
+        for (instance, resources) in collected {
             files.push(GraphFile { resources, instance, ..GraphFile::default() });
         }
     }
 
-    /// Turns an exported resource into a resource of the kind `export`.
-    fn expand_export(&mut self, file: &mut GraphFile, (number, index): (usize, usize)) {
+    /// Turns an exported resource into a resource of the kind `export`. `prefix` is the one of the identities in the
+    /// file: two instances of a module may export the same name.
+    fn expand_export(
+        &mut self,
+        file: &mut GraphFile,
+        (number, index): (usize, usize),
+        prefix: &str,
+    ) {
         let Some(resource) = file.resources.get_mut(index) else { return };
         let bare = resource.name.strip_prefix("@@").filter(|name| !name.is_empty());
         let bare = bare.map(str::to_owned);
@@ -133,13 +140,20 @@ impl Validator<'_> {
         let record = ExportRecord {
             schema: SCHEMA,
             kind: resource.spec.kind.to_owned(),
+            module: prefix.trim_end_matches('/').to_owned(),
             name: resource.name.clone(),
             fields,
         };
         let Some(spec) = self.kinds.find("export") else { return };
-        let Some(text_field) = spec.fields.first() else { return };
         let mut given = FieldValues::default();
-        given.insert(text_field, Value::Text(serde_json::to_string(&record).unwrap_or_default()));
+        let text = serde_json::to_string(&record).unwrap_or_default();
+        let values = [("record", text), ("identity", format!("{prefix}{identity}"))];
+        for (name, text) in values {
+            let field = spec.fields.iter().find(|field| field.name == name);
+            if let Some(field) = field {
+                given.insert(field, Value::Text(text));
+            }
+        }
         let receives = resource.receives.iter().map(|receive| Receive {
             target: format!("values.{}", receive.target),
             template: receive.template.clone(),
@@ -291,10 +305,23 @@ fn collected_value(takes: FieldType, field: &ExportedField) -> Option<Value> {
     })
 }
 
+/// Returns the instance to which a collected resource belongs: `@web1`, or `@web1/shop` of a module.
+fn instance_of(export: &CollectedExport) -> String {
+    let CollectedExport { host, record } = export;
+    if record.module.is_empty() { format!("@{host}") } else { format!("@{host}/{}", record.module) }
+}
+
+/// Returns true if the instance of a module can be one: parts between slashes that no identity confuses.
+fn is_instance(module: &str) -> bool {
+    let is_part = |part: &str| !part.is_empty() && !part.starts_with(['.', '@']);
+    let is_plain = |letter: char| !letter.is_control() && !matches!(letter, '[' | ']' | '*');
+    module.len() <= 1000 && module.split('/').all(is_part) && module.chars().all(is_plain)
+}
+
 /// Returns the warning about an export that cannot be collected.
 fn uncollected(export: &CollectedExport, why: &str) -> Problem {
-    let id = format!("{}[{}]", export.record.kind, export.record.name);
-    let what = format!("@{}/{} is not collected: {why}", quoted(&export.host), quoted(&id));
+    let id = format!("{}/{}[{}]", instance_of(export), export.record.kind, export.record.name);
+    let what = format!("{} is not collected: {why}", quoted(&id));
     Problem::new(Code::World, what).warning()
 }
 
@@ -310,6 +337,9 @@ fn make_collected(
         || record.name.chars().any(char::is_control)
     {
         return Err("its name is no line of visible characters".to_owned());
+    }
+    if !record.module.is_empty() && !is_instance(&record.module) {
+        return Err("its module is no instance of a module".to_owned());
     }
     let mut given = FieldValues::default();
     for name in collect.fields.iter().filter(|name| *name != "path") {

@@ -125,12 +125,11 @@ impl Validator<'_> {
             return None;
         }
         let spec = self.kinds.find("noop")?;
-        let name = format!("barrier {}", self.barriers + 1);
-        self.barriers += 1;
+        let name = self.free_barrier_name();
         let place = Place { base: std::path::PathBuf::from("/") };
         let resource = spec.build_resource(&name, Fields::default(), &place).ok()?;
         let identity: Arc<str> = format!("noop[{name}]").into();
-        let Own { meta, rewatch, autogroup, .. } = self.usual_meta();
+        let Own { meta, rewatch, autogroup, .. } = self.barrier_meta();
         self.vertices.push(DraftVertex {
             identity: Arc::clone(&identity),
             at,
@@ -151,6 +150,17 @@ impl Validator<'_> {
         });
         self.numbers.insert(identity, self.vertices.len() - 1);
         Some(self.vertices.len() - 1)
+    }
+
+    /// Returns a name that no resource of the graph has.
+    fn free_barrier_name(&mut self) -> String {
+        loop {
+            self.barriers += 1;
+            let name = format!("barrier {}", self.barriers);
+            if !self.numbers.contains_key(format!("noop[{name}]").as_str()) {
+                return name;
+            }
+        }
     }
 
     /// Adds the edges that uses of modules give to all resources of the modules.

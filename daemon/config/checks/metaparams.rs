@@ -179,6 +179,11 @@ impl Metas {
         Self { shared, usual: Arc::new(usual), noop, reserved, windows, defaults }
     }
 
+    /// Returns the metaparameters of a vertex without `meta` and without the defaults of the settings.
+    pub(in crate::config) fn without_defaults(&self) -> Own {
+        Own::usual(Arc::clone(&self.usual))
+    }
+
     /// Returns the parameters of resources without `meta`, and the windows by number.
     pub(in crate::config) fn finish(self) -> (Arc<Meta>, Vec<(String, Window)>) {
         (self.usual, self.windows)

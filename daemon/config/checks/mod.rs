@@ -383,9 +383,10 @@ impl Validator<'_> {
         built.ok().filter(|_| read.is_none())
     }
 
-    /// Returns the metaparameters of a resource that gives none.
-    pub(super) fn usual_meta(&mut self) -> Own {
-        self.metas.make(("", None), &mut |_, _| None, &mut |_, _| {})
+    /// Returns the metaparameters of a vertex that no graph declares. The defaults of the settings are for declared
+    /// resources: a barrier must not wait for a window, a permit or a limit.
+    pub(super) fn barrier_meta(&self) -> Own {
+        self.metas.without_defaults()
     }
 
     fn meta(

@@ -4,7 +4,7 @@ use super::conditions::Condition;
 use super::evaluate::{LoopItem, Outcome};
 use super::fields::Target;
 use super::{Context, Expander, copy_nodes};
-use crate::config::ast::Relation;
+use crate::config::ast::{Relation, is_read_if_inactive};
 use crate::config::document::tree::{Node, Tree};
 use crate::config::document::{Document, Inactivity, Note};
 use crate::config::problem::code::Code;
@@ -121,10 +121,8 @@ impl Expander<'_> {
         let mut target = Target { spec, item, pairs, unknown: None };
         for (key, value) in context.tree().entries(item).to_vec() {
             let name = context.text_of(key).map(str::to_owned).unwrap_or_default();
-            let is_order = Relation::parse(&name).is_some();
-            if CONTROL.contains(&name.as_str())
-                || (note.inactive.is_some() && name != "name" && !is_order)
-            {
+            let is_skipped = note.inactive.is_some() && !is_read_if_inactive(spec, &name);
+            if is_skipped || CONTROL.contains(&name.as_str()) {
                 continue;
             }
             self.expand_key(context, (key, &name, value), &mut document.tree, &mut target)?;

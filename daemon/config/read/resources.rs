@@ -2,7 +2,9 @@
 
 use super::receives::Received;
 use super::{Entry, Reader, foreign_words};
-use crate::config::ast::{FieldValues, GraphFile, Link, Relation, Resource, ResourceSpots};
+use crate::config::ast::{
+    FieldValues, GraphFile, Link, Relation, Resource, ResourceSpots, is_read_if_inactive,
+};
 use crate::config::checks::metaparams::{ALIASES, LABELS};
 use crate::config::document::tree::Node;
 use crate::config::hidden::is_secret_key;
@@ -132,8 +134,7 @@ impl<'t> Reader<'t, '_> {
         let mut given = FieldValues::default();
         let mut labels = Vec::new();
         for entry in entries {
-            let is_edge = Relation::parse(entry.key).is_some();
-            if is_inactive && entry.key != "name" && !is_edge {
+            if is_inactive && !is_read_if_inactive(spec, entry.key) {
                 // The fields of an inactive resource are not checked.
                 continue;
             }

@@ -22,6 +22,7 @@ impl<'t> Reader<'t, '_> {
             let span = self.tree.span(item);
             let line = self.source.line(span.start);
             let mut collect = Collect { span, line, ..Collect::default() };
+            let mut is_empty = false;
             for inner in entries {
                 let what = format!("`{}` of a collection", quoted(inner.key));
                 match inner.key {
@@ -32,11 +33,8 @@ impl<'t> Reader<'t, '_> {
                     "pattern" => {
                         collect.below = self.text(inner, &what);
                         collect.fields = vec!["path".to_owned(), "content".to_owned()];
-                        let what =
-                            "`pattern` of a collection is mgmt's word for `below` and `fields`";
-                        let hint = "write: below: DIR, fields: [path, content]";
-                        let place = Some(self.source.place(inner.key_span));
-                        self.say(Problem::new(Code::World, what).warning().hint(hint).at(place));
+                        is_empty = collect.below.as_ref().is_some_and(String::is_empty);
+                        self.doubt_pattern(inner, is_empty);
                     }
                     "set" => collect.set.extend(self.set_fields(inner.value, &what)),
                     "meta" => {
@@ -52,13 +50,24 @@ impl<'t> Reader<'t, '_> {
             if collect.from.is_empty() {
                 collect.from.push("*".to_owned());
             }
-            if self.problems.errors() == errors {
+            if self.problems.errors() == errors && !is_empty {
                 file.collects.push(collect);
             }
         }
     }
 
-    /// Reads a text, or a list of texts.
+    /// Reports mgmt's word `pattern`. An empty pattern takes the paths of other hosts there, and nothing here.
+    fn doubt_pattern(&mut self, entry: Entry<'t>, is_empty: bool) {
+        let what = if is_empty {
+            "an empty `pattern` collects nothing: paths of other hosts are not taken as they are"
+        } else {
+            "`pattern` of a collection is mgmt's word for `below` and `fields`"
+        };
+        let hint = "write: below: DIR, fields: [path, content]";
+        let place = Some(self.source.place(entry.key_span));
+        self.say(Problem::new(Code::World, what).warning().hint(hint).at(place));
+    }
+
     /// Reads the fields that a collection sets.
     fn set_fields(&mut self, value: usize, what: &str) -> Vec<(String, String)> {
         let fields = self.map(value, what, "a map of fields").unwrap_or_default();
@@ -70,6 +79,7 @@ impl<'t> Reader<'t, '_> {
         fields.into_iter().filter_map(read).collect()
     }
 
+    /// Reads a text, or a list of texts.
     fn world_texts(&mut self, entry: Entry<'t>, what: &str) -> Vec<String> {
         if self.scalar(entry.value).is_some() {
             return self.text(entry, what).into_iter().collect();

@@ -5,6 +5,7 @@ use crate::driver::{Driver, Notification};
 use crate::watch::Signal;
 use std::time::Duration;
 use steadfast_engine::{Event, Mode, VertexId, VertexStatus};
+use steadfast_resources::host::world::WorldKey;
 use tokio::time::Instant;
 
 /// The time that active runs get after the event source has ended.
@@ -59,6 +60,18 @@ impl Driver {
             && self.engine.vertex_status(id) == Some(VertexStatus::Settled)
         {
             self.runs.metrics.note_event(id);
+        }
+    }
+
+    /// Processes changed keys of the world. No change counts as an echo of the own write: another host may have written
+    /// at the same moment, and only a run passes the new value on.
+    pub(in crate::driver) fn changed_in_world(&mut self, keys: &[WorldKey]) {
+        let mut ids = self.watches.of_world(keys);
+        ids.sort_by_key(|id| self.engine.position(*id));
+        for id in ids {
+            self.runs.statistics.note(id, Moment::Heard);
+            self.note_watch_event(id);
+            self.turn(Event::Changed(id));
         }
     }
 

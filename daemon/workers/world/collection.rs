@@ -77,7 +77,9 @@ impl Collection {
     /// Returns the exports for the graph.
     pub(super) fn exports(&self) -> Arc<[CollectedExport]> {
         let export = |(key, known): (&String, &KnownExport)| {
+            // The host becomes a part of identities.
             let host = keys::decode_name(key.split_once('/')?.0)?;
+            let host = keys::is_host_name(&host).then_some(host)?;
             Some(CollectedExport { host, record: known.record.clone() })
         };
         self.exports.iter().filter_map(export).collect()
@@ -196,6 +198,7 @@ mod tests {
             let record = ExportRecord {
                 schema: SCHEMA,
                 kind: "noop".to_owned(),
+                module: String::new(),
                 name: "x".to_owned(),
                 fields: BTreeMap::new(),
             };

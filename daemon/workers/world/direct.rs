@@ -7,7 +7,7 @@ use crate::config::WorldSettings;
 use crate::world::{Entry, World, WorldError, keys};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use steadfast_resources::host::world::{PermitRequest, SharedWorld, WorldKey, WorldValue};
+use steadfast_resources::host::world::{NumberedPermit, SharedWorld, WorldKey, WorldValue};
 use steadfast_resources::{Answer, Failure, Host};
 use tokio::sync::OnceCell;
 
@@ -87,7 +87,7 @@ impl SharedWorld for DirectWorld {
         })
     }
 
-    fn want_permits(&self, wanted: Vec<PermitRequest>) {
+    fn want_permits(&self, wanted: Vec<NumberedPermit>) {
         drop(wanted);
     }
 }

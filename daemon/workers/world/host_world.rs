@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use steadfast_resources::host::world::{PermitRequest, SharedWorld, WorldKey, WorldValue};
+use steadfast_resources::host::world::{NumberedPermit, SharedWorld, WorldKey, WorldValue};
 use steadfast_resources::{Answer, Failure};
 use tokio::sync::{Notify, watch};
 
@@ -60,8 +60,17 @@ struct Known {
     values: BTreeMap<String, String>,
     #[serde(skip)]
     has_view: bool,
+    /// The revision of each range, by prefix.
     #[serde(skip)]
-    revision: u64,
+    revisions: BTreeMap<&'static str, u64>,
+}
+
+impl Known {
+    /// Returns the revision up to which the range of a key is known.
+    fn revision_of(&self, full: &str) -> u64 {
+        let of_range = self.revisions.iter().find(|(prefix, _)| full.starts_with(*prefix));
+        of_range.map_or(0, |(_, revision)| *revision)
+    }
 }
 
 /// The connection of this host to the world.
@@ -74,7 +83,7 @@ pub(in crate::workers) struct HostWorld {
     world: Mutex<Option<Arc<dyn World>>>,
     is_used: AtomicBool,
     use_begins: Notify,
-    wanted: watch::Sender<BTreeSet<PermitRequest>>,
+    wanted: watch::Sender<BTreeSet<NumberedPermit>>,
     stale: Mutex<Option<(String, u64)>>,
     /// The manifest that was rejected, and the reason.
     rejected: Mutex<Option<(String, String)>>,
@@ -174,7 +183,8 @@ impl HostWorld {
     pub(super) fn follow(&self, world: &Arc<dyn World>) -> Views {
         let view = |prefix: &str| {
             let (sender, mut receiver) = watch::channel(RangeView::default());
-            tokio::spawn(follow_range(Arc::clone(world), prefix.to_owned(), sender));
+            let range = (prefix.to_owned(), seed_of(&self.host));
+            tokio::spawn(follow_range(Arc::clone(world), range, sender));
             receiver.mark_changed();
             receiver
         };
@@ -193,12 +203,17 @@ impl HostWorld {
     pub(super) fn changed_keys(&self, views: &mut Views) -> Vec<WorldKey> {
         let own_exports = format!("{}{}/", keys::EXPORTS, keys::encode_name(&self.host));
         let mut values = BTreeMap::new();
-        let mut revision = 0;
+        let mut revisions = BTreeMap::new();
         let mut has_view = true;
-        for view in [&mut views.strings, &mut views.values, &mut views.exports] {
+        let ranges = [
+            (keys::STRINGS, &mut views.strings),
+            (keys::VALUES, &mut views.values),
+            (keys::EXPORTS, &mut views.exports),
+        ];
+        for (prefix, view) in ranges {
             let seen = view.borrow_and_update();
             has_view &= seen.revision > 0;
-            revision = revision.max(seen.revision);
+            revisions.insert(prefix, seen.revision);
             let is_own =
                 |key: &str| !key.starts_with(keys::EXPORTS) || key.starts_with(&own_exports);
             for (key, entry) in seen.entries.iter().filter(|(key, _)| is_own(key)) {
@@ -215,7 +230,7 @@ impl HostWorld {
                 changed.extend(world_key(key));
             }
         }
-        *known = Known { host: self.host.clone(), values, has_view, revision };
+        *known = Known { host: self.host.clone(), values, has_view, revisions };
         drop(known);
         self.news.notify_waiters();
         changed.into_iter().collect()
@@ -260,13 +275,18 @@ impl HostWorld {
     }
 
     /// Returns the permits that this host wants, with later changes.
-    pub(super) fn wanted(&self) -> watch::Receiver<BTreeSet<PermitRequest>> {
+    pub(super) fn wanted(&self) -> watch::Receiver<BTreeSet<NumberedPermit>> {
         self.wanted.subscribe()
     }
 
-    /// Gives all permits back: a new driver begins without any.
+    /// Gives all permits of semaphores back: a new driver begins without any. The slots of rolls stay until the driver
+    /// has looked.
     pub(in crate::workers) fn reset_permits(&self) {
-        self.wanted.send_if_modified(|wanted| !std::mem::take(wanted).is_empty());
+        self.wanted.send_if_modified(|wanted| {
+            let before = wanted.len();
+            wanted.retain(|one| one.permit.resource.is_none());
+            wanted.len() < before
+        });
     }
 
     pub(super) fn set_rejected(&self, why: Option<(String, String)>) {
@@ -319,11 +339,23 @@ impl HostWorld {
     }
 }
 
+/// Returns a number that differs between hosts (FNV-1a of the name).
+fn seed_of(host: &str) -> u64 {
+    host.bytes().fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
+        (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// Held while a file of the state directory is written.
+static STORING: Mutex<()> = Mutex::new(());
+
 /// Writes a file of the state directory on another thread, whole or not at all.
 pub(super) fn store_file(directory: &Path, name: &str, text: String) {
     let (path, new) = (directory.join(name), directory.join(format!("{name}.new")));
     let write = move || std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, &path));
     tokio::task::spawn_blocking(move || {
+        // Two writers of one file would rename each other's new file.
+        let _alone = STORING.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(error) = write() {
             tracing::warn!(event = "warning", %error, "the values of the world were not stored");
         }
@@ -414,7 +446,8 @@ impl SharedWorld for HostWorld {
                     // The next check should see the own write.
                     let wanted = value.map(str::to_owned);
                     let is_seen = |known: &Known| {
-                        known.revision >= revision || known.values.get(&full) == wanted.as_ref()
+                        known.revision_of(&full) >= revision
+                            || known.values.get(&full) == wanted.as_ref()
                     };
                     self.until_known(is_seen).await;
                     Ok(())
@@ -429,9 +462,9 @@ impl SharedWorld for HostWorld {
         })
     }
 
-    fn want_permits(&self, wanted: Vec<PermitRequest>) {
+    fn want_permits(&self, wanted: Vec<NumberedPermit>) {
         self.begin_use();
-        let wanted: BTreeSet<PermitRequest> = wanted.into_iter().collect();
+        let wanted: BTreeSet<NumberedPermit> = wanted.into_iter().collect();
         self.wanted.send_if_modified(|before| {
             let is_new = *before != wanted;
             *before = wanted;

@@ -26,61 +26,18 @@ use crate::driver::DriverEvent;
 use crate::events::NewEvent;
 use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
 use crate::workers::Shared;
-use crate::world::{LeaseId, World, WorldError, boot_time};
+use crate::world::boot_time;
+use crate::world::host_lease::HostLease;
+use crate::world::tickets::Tickets;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
-
-/// The lifetime of the lease of a host.
-pub(in crate::workers) const LIFETIME: Duration = Duration::from_secs(30);
-
-/// The interval of renewals.
-const RENEWAL: Duration = Duration::from_secs(10);
 
 /// The interval of looks at the hosts that export resources.
 const HOSTS: Duration = Duration::from_mins(10);
 
 /// The interval of looks at the status.
 const STATUS: Duration = Duration::from_secs(5);
-
-/// The lease of this host.
-struct HostLease {
-    id: Option<LeaseId>,
-    /// The time of the last good renewal, counted from its sending.
-    renewed: Duration,
-    due: Instant,
-}
-
-impl HostLease {
-    fn new() -> Self {
-        Self { id: None, renewed: Duration::ZERO, due: Instant::now() }
-    }
-
-    /// Returns true while a permit may be used: half of the lifetime since the last good renewal is not over.
-    fn is_safe(&self) -> bool {
-        self.id.is_some() && boot_time() < self.renewed + LIFETIME / 2
-    }
-
-    /// Grants or renews the lease. Returns true if it is a new one: all keys with the lease must be written again.
-    async fn renew(&mut self, world: &dyn World) -> Result<bool, WorldError> {
-        let sent = boot_time();
-        self.due = Instant::now() + RENEWAL / 4;
-        if let Some(id) = self.id {
-            match world.keep_alive(id).await {
-                Ok(()) => {
-                    (self.renewed, self.due) = (sent, Instant::now() + RENEWAL);
-                    return Ok(false);
-                }
-                Err(WorldError::LeaseEnded) => self.id = None,
-                Err(error) => return Err(error),
-            }
-        }
-        let sent = boot_time();
-        self.id = Some(world.grant_lease(LIFETIME).await?);
-        (self.renewed, self.due) = (sent, Instant::now() + RENEWAL);
-        Ok(true)
-    }
-}
 
 /// Creates the worker of the world.
 pub(in crate::workers) fn world(shared: &Arc<Shared>) -> Manifold {
@@ -107,9 +64,10 @@ async fn work(shared: &Arc<Shared>, life: &WorkerContext) -> Result<(), Failure>
     let host = Arc::clone(&shared.world);
     let world = life.during(host.connect()).await.map_err(Failure::again)?;
     let mut views = host.follow(&world);
-    let mut lease = HostLease::new();
+    let mut lease = HostLease::new(Arc::new(boot_time));
     let mut publisher = publisher::Publisher::new();
-    let mut tickets = tickets::Tickets::default();
+    let mut tickets = Tickets::default();
+    let mut permits = tickets::PermitTeller::new(shared, life);
     let mut collection = collection::Collection::read(&shared.state_directory);
     let mut generation = generation::Generation::new(&shared.state_directory);
     let mut wanted = host.wanted();
@@ -119,11 +77,13 @@ async fn work(shared: &Arc<Shared>, life: &WorkerContext) -> Result<(), Failure>
     let mut hosts_due = Instant::now();
     let is_writable = world.backend() != "folder";
     loop {
-        if is_writable && lease.due <= Instant::now() {
-            match life.during(lease.renew(world.as_ref())).await {
+        if is_writable && lease.due() <= Instant::now() {
+            let renewed = permits.during(lease.renew(world.as_ref())).await;
+            permits.set_safe_until(lease.safe_until());
+            match renewed {
                 Ok(true) => {
                     publisher.publish_again();
-                    tickets.write_again();
+                    tickets.forget_leased();
                 }
                 Ok(false) => {}
                 Err(error) => tracing::debug!(%error, "the lease of this host was not renewed"),
@@ -136,7 +96,7 @@ async fn work(shared: &Arc<Shared>, life: &WorkerContext) -> Result<(), Failure>
         }
         if collection.needs_hosts() && hosts_due <= Instant::now() {
             hosts_due = Instant::now() + HOSTS;
-            if let Ok(range) = life.during(world.list(crate::world::keys::HOSTS)).await {
+            if let Ok(range) = permits.during(world.list(crate::world::keys::HOSTS)).await {
                 collection.note_hosts(&range);
             }
         }
@@ -152,32 +112,28 @@ async fn work(shared: &Arc<Shared>, life: &WorkerContext) -> Result<(), Failure>
         life.set_status(host.describe(stale.as_ref()));
         if drivers.has_changed().unwrap_or_default() {
             drivers.mark_unchanged();
-            tickets.tell_again();
+            permits.tell_again();
+            tickets.forget_slots();
         }
         if is_writable {
-            let safe = lease.id.filter(|_| lease.is_safe());
-            let granted = life
-                .during(tickets.update_tickets(
-                    world.as_ref(),
-                    &host,
-                    &views,
-                    (lease.id, safe.is_some()),
-                ))
-                .await;
-            if let Some(granted) = granted {
-                shared.requests.put(DriverEvent::WorldPermits(granted));
-            }
+            let requests = wanted.borrow_and_update().clone();
+            let of_host = (host.as_ref(), lease.id());
+            permits.tend((world.as_ref(), &mut tickets), of_host, requests, &views).await;
         }
-        life.during(look_for_bundle(shared, &mut generation, &views)).await;
+        permits.during(look_for_bundle(shared, &mut generation, &views)).await;
         tokio::select! {
+            () = permits.expired() => permits.revoke(),
             () = host_world::any_changed(&mut views) => {}
             Ok(()) = wanted.changed() => {}
-            Ok(()) = drivers.changed() => tickets.tell_again(),
-            () = tokio::time::sleep_until(lease.due), if is_writable => {}
+            Ok(()) = drivers.changed() => {
+                permits.tell_again();
+                tickets.forget_slots();
+            }
+            () = tokio::time::sleep_until(lease.due()), if is_writable => {}
             _ = status.tick() => {
-                if let Some(id) = lease.id.filter(|_| is_writable) {
-                    let known = life.during(publisher::ask_status(shared)).await;
-                    life.during(publisher.publish(world.as_ref(), &host, id, known)).await;
+                if let Some(id) = lease.id().filter(|_| is_writable) {
+                    let known = permits.during(publisher::ask_status(shared)).await;
+                    permits.during(publisher.publish(world.as_ref(), &host, id, known)).await;
                 }
             }
             () = life.prove_alive() => {}

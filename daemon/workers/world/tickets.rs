@@ -1,24 +1,25 @@
-//! The tickets of this host for semaphores and rolls: one key for each, put if absent. The tickets with the lowest
-//! create revisions hold.
+//! The permits of this host: which tickets the driver wants, and which ones hold.
 
 use super::host_world::{HostWorld, Views};
+use crate::driver::DriverEvent;
+use crate::supervisor::WorkerContext;
+use crate::workers::Shared;
 use crate::world::follower::RangeView;
-use crate::world::permits::{Ticket, judge_tickets};
-use crate::world::records::{SCHEMA, unix_seconds, write_record};
-use crate::world::{Compare, LeaseId, Operation, Transaction, World, WorldError, keys};
+use crate::world::permit_guard::PermitGuard;
+use crate::world::permits::Ticket;
+use crate::world::tickets::{TicketRequest, Tickets};
+use crate::world::{LeaseId, World, boot_time, keys};
 use std::collections::{BTreeMap, BTreeSet};
-use steadfast_resources::host::world::PermitRequest;
+use std::sync::Arc;
+use std::time::Duration;
+use steadfast_resources::host::world::{NumberedPermit, PermitRequest};
 
-/// The tickets of this host.
-#[derive(Debug, Default)]
-pub(super) struct Tickets {
-    /// The tickets that were put by this session, by key.
-    put: BTreeMap<String, PermitRequest>,
-    /// The granted permits that the driver knows.
-    told: Option<BTreeSet<PermitRequest>>,
+/// Returns the prefix of all tickets for a permit.
+fn prefix_of(permit: &PermitRequest) -> String {
+    if permit.resource.is_some() { keys::semaphore(&permit.id) } else { keys::roll(&permit.id) }
 }
 
-/// Returns the key of a ticket of this host.
+/// Returns the key of a ticket of a host.
 fn key_of(host: &str, permit: &PermitRequest) -> String {
     match &permit.resource {
         Some(resource) => keys::semaphore_ticket(&permit.id, host, resource),
@@ -26,94 +27,54 @@ fn key_of(host: &str, permit: &PermitRequest) -> String {
     }
 }
 
-/// Returns true if this ticket holds, according to a view. A ticket of a semaphore must have the present lease: another
-/// host may have held since the end of an earlier one.
-fn is_granted(
+const fn ticket_request(wanted: &NumberedPermit) -> TicketRequest {
+    let NumberedPermit { permit, number } = wanted;
+    TicketRequest { size: permit.size, number: *number, has_lease: permit.resource.is_some() }
+}
+
+/// Returns the tickets that the driver wants, by key.
+fn wanted_tickets(
+    host: &str,
+    wanted: &BTreeSet<NumberedPermit>,
+) -> BTreeMap<String, TicketRequest> {
+    wanted.iter().map(|one| (key_of(host, &one.permit), ticket_request(one))).collect()
+}
+
+/// Takes over the tickets for semaphores that this host has under its lease and does not want.
+fn take_over_left(
     (host, lease): (&str, Option<LeaseId>),
-    permit: &PermitRequest,
+    tickets: &mut Tickets,
+    wanted: &BTreeMap<String, TicketRequest>,
     views: &Views,
-) -> bool {
-    let (view, prefix) = match &permit.resource {
-        Some(_) => (&views.sema, keys::semaphore(&permit.id)),
-        None => (&views.roll, keys::roll(&permit.id)),
+) {
+    let part = keys::encode_name(host);
+    let seen = views.sema.borrow();
+    let own = seen.entries.values().filter(|entry| {
+        lease.is_some() && entry.lease == lease && entry.key.split('/').nth(2) == Some(&*part)
+    });
+    tickets.take_over(wanted, own);
+}
+
+/// Returns the permits that the views grant: the wanted ones, and the slots that an earlier session took.
+fn granted_permits(
+    (host, lease): (&str, Option<LeaseId>),
+    tickets: &Tickets,
+    wanted: BTreeSet<NumberedPermit>,
+    views: &Views,
+) -> Vec<NumberedPermit> {
+    let (sema, roll) = (views.sema.borrow(), views.roll.borrow());
+    let is_wanted = |permit: &PermitRequest| wanted.iter().any(|one| one.permit == *permit);
+    let left = own_slots(host, &roll).into_iter().filter(|permit| !is_wanted(permit));
+    let left: Vec<_> = left.map(|permit| NumberedPermit { permit, number: 0 }).collect();
+    let is_granted = |one: &NumberedPermit| {
+        let view = if one.permit.resource.is_some() { &*sema } else { &*roll };
+        let (key, prefix) = (key_of(host, &one.permit), prefix_of(&one.permit));
+        tickets.is_granted((&key, &prefix), ticket_request(one), (view, lease))
     };
-    let seen = view.borrow();
-    // A stale view grants nothing: another host may hold by now.
-    if seen.stale.is_some() {
-        return false;
-    }
-    let key = key_of(host, permit);
-    if permit.resource.is_some() && seen.entries.get(&key).is_none_or(|entry| entry.lease != lease)
-    {
-        return false;
-    }
-    let entries =
-        seen.entries.range(prefix.clone()..).take_while(|(key, _)| key.starts_with(&prefix));
-    judge_tickets(entries.map(|(_, entry)| entry)).token_of(&key).is_some()
+    wanted.into_iter().chain(left).filter(is_granted).collect()
 }
 
-impl Tickets {
-    /// Forgets what was put: the lease is a new one.
-    pub(super) fn write_again(&mut self) {
-        self.put.clear();
-    }
-
-    /// Forgets what was told: another driver runs.
-    pub(super) fn tell_again(&mut self) {
-        self.told = None;
-    }
-
-    /// Puts wanted tickets and deletes others. Returns the granted permits if they have changed. `lease` has the lease
-    /// of this host, and true if it is safe to use a permit under it.
-    pub(super) async fn update_tickets(
-        &mut self,
-        world: &dyn World,
-        host: &HostWorld,
-        views: &Views,
-        (lease, is_safe): (Option<LeaseId>, bool),
-    ) -> Option<Vec<PermitRequest>> {
-        let mut wanted = host.wanted().borrow().clone();
-        // A slot of a roll outlives the session: the driver decides when it is free.
-        let kept = own_slots(host.host(), &views.roll.borrow());
-        let own = host.host();
-        let surplus: Vec<String> = self
-            .put
-            .iter()
-            .filter(|(_, permit)| !wanted.contains(permit))
-            .map(|(key, _)| key.clone())
-            .collect();
-        for key in surplus {
-            match world.delete(&key).await {
-                Ok(_) => drop(self.put.remove(&key)),
-                Err(error) => tracing::debug!(%error, key, "the ticket was not deleted"),
-            }
-        }
-        for permit in &wanted {
-            let key = key_of(own, permit);
-            if self.put.contains_key(&key) || (permit.resource.is_some() && lease.is_none()) {
-                continue;
-            }
-            let lease = lease.filter(|_| permit.resource.is_some());
-            if let Err(error) = put_ticket(world, &key, permit, lease).await {
-                tracing::debug!(%error, key, "the ticket was not put");
-            } else {
-                self.put.insert(key, permit.clone());
-            }
-        }
-        wanted.extend(kept);
-        let is_usable = |permit: &&PermitRequest| {
-            (permit.resource.is_none() || is_safe) && is_granted((own, lease), permit, views)
-        };
-        let granted: BTreeSet<PermitRequest> = wanted.iter().filter(is_usable).cloned().collect();
-        if self.told.as_ref() == Some(&granted) || (self.told.is_none() && granted.is_empty()) {
-            return None;
-        }
-        self.told = Some(granted.clone());
-        Some(granted.into_iter().collect())
-    }
-}
-
-/// Returns the slots of this host that an earlier session took.
+/// Returns the slots of this host.
 fn own_slots(host: &str, view: &RangeView) -> Vec<PermitRequest> {
     let of_entry = |entry: &crate::world::Entry| {
         let parts = keys::split_key(&entry.key)?;
@@ -128,33 +89,79 @@ fn own_slots(host: &str, view: &RangeView) -> Vec<PermitRequest> {
     view.entries.values().filter_map(of_entry).collect()
 }
 
-/// Puts a ticket unless it exists. A ticket with the lease of an earlier session gets a new place in the queue.
-async fn put_ticket(
-    world: &dyn World,
-    key: &str,
-    permit: &PermitRequest,
-    lease: Option<LeaseId>,
-) -> Result<(), WorldError> {
-    let ticket = Ticket { schema: SCHEMA, size: permit.size, since: unix_seconds() };
-    let value = write_record(&ticket);
-    let create = Transaction {
-        conditions: vec![Compare::CreateRevision(key.to_owned(), 0)],
-        operations: vec![Operation::Put(key.to_owned(), value.clone(), lease)],
-    };
-    if world.transact(create.clone()).await?.succeeded {
-        return Ok(());
+/// Tells the driver which permits it may use, also while a call of the world has no answer. The permits with a lease
+/// end with this value: nobody would revoke them in time.
+pub(super) struct PermitTeller<'a> {
+    shared: &'a Shared,
+    life: &'a WorkerContext,
+    guard: PermitGuard<NumberedPermit>,
+}
+
+impl<'a> PermitTeller<'a> {
+    pub(super) fn new(shared: &'a Shared, life: &'a WorkerContext) -> Self {
+        let has_lease = |one: &NumberedPermit| one.permit.resource.is_some();
+        Self { shared, life, guard: PermitGuard::new(Arc::new(boot_time), has_lease) }
     }
-    let Some(found) = world.get(key).await? else { return Ok(()) };
-    let is_own = found.lease == lease;
-    let has_size =
-        serde_json::from_slice::<Ticket>(&found.value).is_ok_and(|it| it.size == permit.size);
-    if is_own && has_size {
-        return Ok(());
+
+    /// Waits for a call of the world. Permits whose lease is not safe any more end meanwhile.
+    pub(super) async fn during<T>(&mut self, call: impl Future<Output = T>) -> T {
+        let mut call = std::pin::pin!(self.life.during(call));
+        tokio::select! {
+            biased;
+            done = &mut call => return done,
+            () = self.guard.expired() => {}
+        }
+        self.revoke();
+        call.await
     }
-    if is_own || lease.is_none() {
-        // The place in the queue stays: only the size changes.
-        return world.put(key, value, lease).await.map(drop);
+
+    pub(super) const fn set_safe_until(&mut self, safe_until: Duration) {
+        self.guard.set_safe_until(safe_until);
     }
-    world.delete(key).await?;
-    world.transact(create).await.map(drop)
+
+    /// Forgets what was told: another driver runs.
+    pub(super) fn tell_again(&mut self) {
+        self.guard.forget_told();
+    }
+
+    /// Waits until a permit in use is not safe any more.
+    pub(super) async fn expired(&self) {
+        self.guard.expired().await;
+    }
+
+    /// Puts and deletes tickets, and tells the driver which permits hold.
+    pub(super) async fn tend(
+        &mut self,
+        (world, tickets): (&dyn World, &mut Tickets),
+        (host, lease): (&HostWorld, Option<LeaseId>),
+        requests: BTreeSet<NumberedPermit>,
+        views: &Views,
+    ) {
+        let own = (host.host(), lease);
+        let wanted = wanted_tickets(host.host(), &requests);
+        take_over_left(own, tickets, &wanted, views);
+        self.during(tickets.update(world, &wanted, lease)).await;
+        // No call stands between this look at the views and the message to the driver.
+        self.tell(granted_permits(own, tickets, requests, views));
+    }
+
+    /// Tells the granted permits if they have changed.
+    fn tell(&mut self, granted: Vec<NumberedPermit>) {
+        if let Some(usable) = self.guard.take(granted) {
+            self.shared.requests.put(DriverEvent::WorldPermits(usable.into_iter().collect()));
+        }
+    }
+
+    /// Revokes the permits with a lease.
+    pub(super) fn revoke(&mut self) {
+        if let Some(usable) = self.guard.revoke() {
+            self.shared.requests.put(DriverEvent::WorldPermits(usable.into_iter().collect()));
+        }
+    }
+}
+
+impl Drop for PermitTeller<'_> {
+    fn drop(&mut self) {
+        self.revoke();
+    }
 }

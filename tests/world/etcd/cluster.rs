@@ -11,7 +11,15 @@ use tempfile::TempDir;
 pub(crate) struct Member {
     pub(crate) child: Child,
     pub(crate) client: String,
-    arguments: Vec<String>,
+    /// The command of the member: the network namespace, if any, and etcd with its arguments.
+    command: Vec<String>,
+}
+
+/// The addresses of a member, and the words that run a command in its network namespace.
+pub(crate) struct Address {
+    pub(crate) client: String,
+    pub(crate) peer: String,
+    pub(crate) inside: Vec<String>,
 }
 
 /// A running cluster.
@@ -27,9 +35,9 @@ fn free_ports(number: usize) -> Vec<u16> {
     listeners.iter().map(|listener| listener.local_addr().unwrap().port()).collect()
 }
 
-fn start_member(arguments: &[String]) -> Child {
+fn start_member(words: &[String]) -> Child {
     let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", "etcd"]).args(arguments);
+    command.args(["--pdeathsig", "KILL"]).args(words);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().expect("etcd is installed: apt-get install etcd-server")
 }
@@ -37,33 +45,43 @@ fn start_member(arguments: &[String]) -> Child {
 impl Cluster {
     /// Starts three members; `more` are further arguments of each.
     pub(crate) fn start(scheme: &str, more: &[String]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
         let ports = free_ports(6);
-        let peers: Vec<String> = (0..3)
-            .map(|number| format!("m{number}=http://127.0.0.1:{}", ports[number + 3]))
+        let addresses = [0, 1, 2].map(|number| Address {
+            client: format!("{scheme}://127.0.0.1:{}", ports[number]),
+            peer: format!("http://127.0.0.1:{}", ports[number + 3]),
+            inside: Vec::new(),
+        });
+        Self::start_at(&addresses, more)
+    }
+
+    /// Starts three members at these addresses.
+    pub(crate) fn start_at(addresses: &[Address; 3], more: &[String]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let peers: Vec<String> = addresses
+            .iter()
+            .enumerate()
+            .map(|(number, address)| format!("m{number}={}", address.peer))
             .collect();
-        let members = (0..3)
-            .map(|number| {
-                let client = format!("{scheme}://127.0.0.1:{}", ports[number]);
-                let peer = format!("http://127.0.0.1:{}", ports[number + 3]);
-                let data = folder.path().join(format!("m{number}"));
-                let mut arguments = vec![
-                    format!("--name=m{number}"),
-                    format!("--data-dir={}", data.display()),
-                    format!("--listen-client-urls={client}"),
-                    format!("--advertise-client-urls={client}"),
-                    format!("--listen-peer-urls={peer}"),
-                    format!("--initial-advertise-peer-urls={peer}"),
-                    format!("--initial-cluster={}", peers.join(",")),
-                    "--unsafe-no-fsync".to_owned(),
-                    "--heartbeat-interval=50".to_owned(),
-                    "--election-timeout=500".to_owned(),
-                ];
-                arguments.retain(|argument| argument != "--unsafe-no-fsync");
-                arguments.extend_from_slice(more);
-                Member { child: start_member(&arguments), client, arguments }
-            })
-            .collect();
+        let start = |(number, address): (usize, &Address)| {
+            let Address { client, peer, inside } = address;
+            let data = folder.path().join(format!("m{number}"));
+            let mut command = inside.clone();
+            command.extend([
+                "etcd".to_owned(),
+                format!("--name=m{number}"),
+                format!("--data-dir={}", data.display()),
+                format!("--listen-client-urls={client}"),
+                format!("--advertise-client-urls={client}"),
+                format!("--listen-peer-urls={peer}"),
+                format!("--initial-advertise-peer-urls={peer}"),
+                format!("--initial-cluster={}", peers.join(",")),
+                "--heartbeat-interval=50".to_owned(),
+                "--election-timeout=500".to_owned(),
+            ]);
+            command.extend_from_slice(more);
+            Member { child: start_member(&command), client: client.clone(), command }
+        };
+        let members = addresses.iter().enumerate().map(start).collect();
         Self { members, _folder: folder }
     }
 
@@ -83,7 +101,7 @@ impl Cluster {
 
     pub(crate) fn restart(&mut self, number: usize) {
         let member = &mut self.members[number];
-        member.child = start_member(&member.arguments);
+        member.child = start_member(&member.command);
     }
 
     pub(crate) fn signal(&self, number: usize, signal: &str) {

@@ -4,7 +4,7 @@ use super::cluster::{Cluster, until_ready};
 use crate::hosts::site::Site;
 use steadfast::world::EtcdWorld;
 
-fn start() -> (Cluster, Site) {
+pub(super) fn start() -> (Cluster, Site) {
     let cluster = Cluster::start("http", &[]);
     let world = EtcdWorld::new(cluster.settings("test"));
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -62,4 +62,25 @@ resources:
     site.wait_until("the lease of the stopped host ends", || site.read("trace").contains("end b"));
     site.signal("a", "-CONT");
     site.wait_until("the first is interrupted", || site.read("a/log").contains("permit"));
+}
+
+/// The fleet of ten hosts, on three members.
+#[test]
+fn ten_hosts_play_on_a_cluster() {
+    let (_cluster, mut site) = start();
+    crate::hosts::ten_hosts::play_the_fleet(&mut site);
+}
+
+/// The examples of mgmt, each on a cluster of its own.
+#[test]
+fn the_examples_of_mgmt_play_on_a_cluster() {
+    use crate::hosts::mgmt_examples::{
+        play_an_empty_pattern, play_keys, play_one_file_for_all, play_own_and_offered_files,
+    };
+    let plays: [fn(&mut Site); 4] =
+        [play_one_file_for_all, play_own_and_offered_files, play_an_empty_pattern, play_keys];
+    for play in plays {
+        let (_cluster, mut site) = start();
+        play(&mut site);
+    }
 }

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 async fn put_until_done(world: &dyn World, key: &str, value: &str) {
     let began = Instant::now();
     while let Err(error) = world.put(key, value.into(), None).await {
-        assert!(began.elapsed() < Duration::from_secs(60), "{error}");
+        assert!(began.elapsed() < Duration::from_mins(1), "{error}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
@@ -30,7 +30,7 @@ async fn a_view_survives_each_member() {
     let world: Arc<dyn World> = Arc::new(EtcdWorld::new(cluster.settings("test")));
     until_ready(world.as_ref()).await;
     let (sender, mut views) = watch::channel(RangeView::default());
-    tokio::spawn(follow_range(Arc::clone(&world), "v/".to_owned(), sender));
+    tokio::spawn(follow_range(Arc::clone(&world), ("v/".to_owned(), 1), sender));
     for number in 0..3 {
         cluster.kill(number);
         let value = format!("killed {number}");
@@ -57,11 +57,11 @@ async fn a_view_without_members_is_stale_and_keeps_its_entries() {
     until_ready(world.as_ref()).await;
     put_until_done(world.as_ref(), "v/a", "1").await;
     let (sender, mut views) = watch::channel(RangeView::default());
-    tokio::spawn(follow_range(Arc::clone(&world), "v/".to_owned(), sender));
+    tokio::spawn(follow_range(Arc::clone(&world), ("v/".to_owned(), 1), sender));
     until_value(&mut views, "1").await;
     (0..3).for_each(|number| cluster.kill(number));
     let stale = views.wait_for(|view| view.stale.is_some());
-    let view = tokio::time::timeout(Duration::from_secs(60), stale).await.unwrap().unwrap().clone();
+    let view = tokio::time::timeout(Duration::from_mins(1), stale).await.unwrap().unwrap().clone();
     assert_eq!(view.entries.len(), 1, "nothing vanishes");
     (0..3).for_each(|number| cluster.restart(number));
     put_until_done(world.as_ref(), "v/a", "2").await;

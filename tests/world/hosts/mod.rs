@@ -1,9 +1,11 @@
 //! Several hosts on this machine: real daemons with one world.
 //!
-//! Reading order: `site` (the harness), `values`, `exports`, `permits`, `deploys`.
+//! Reading order: `site` (the harness), `values`, `exports`, `permits`, `deploys`, `mgmt_examples`, `ten_hosts`.
 
 mod deploys;
 mod exports;
+pub(crate) mod mgmt_examples;
 mod permits;
 pub(crate) mod site;
+pub(crate) mod ten_hosts;
 mod values;

@@ -12,7 +12,7 @@ resources:
 "#;
 
 /// Returns the largest number of hosts that were inside at once.
-fn most_inside(trace: &str) -> i32 {
+pub(super) fn most_inside(trace: &str) -> i32 {
     let steps = trace.lines().map(|line| if line.starts_with("begin") { 1 } else { -1 });
     let inside = steps.scan(0, |inside, step| {
         *inside += step;
