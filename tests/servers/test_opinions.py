@@ -37,7 +37,8 @@ def test_services_and_packages(host, puppet):
 
 
 def test_cron(host, puppet):
-    # Puppet and Ansible keep jobs in the tables of users; steadfast keeps them in /etc/cron.d, which both ignore.
+    # steadfast keeps jobs in /etc/cron.d. Puppet knows the tables of users only.
     assert host.file("/etc/cron.d/tidy").contains("^15 4 \\* \\* \\* mira /bin/true$")
     assert host.file("/etc/cron.d/start").contains("^@reboot root /bin/true$")
     assert host.run("crontab -l -u mira").rc == 1
+    assert puppet("cron", "tidy")["ensure"] == "absent"

@@ -1,6 +1,6 @@
 //! The hardened base, as far as a container permits: all but the parameters and modules of the kernel.
 
-use super::boot;
+use super::{boot, note};
 use crate::host::Host;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -73,7 +73,7 @@ fn a_hardened_base_is_held() {
     host.shell("sshd -t");
     host.wait_whole();
     let longest = undo_each(&host);
-    eprintln!("the slowest repair took {longest:?}");
+    note(&format!("the slowest repair took {longest:?}"));
     host.wait_whole();
 }
 

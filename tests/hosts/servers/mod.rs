@@ -13,6 +13,7 @@ mod web;
 use crate::host::{Host, within};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hasher as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -106,6 +107,11 @@ impl Host {
     }
 }
 
+/// Prints a line that the runner shows with a failure.
+fn note(text: &str) {
+    let _unread = writeln!(std::io::stderr(), "{text}");
+}
+
 /// Random pauses of up to 900 ms. The seed is printed; `STEADFAST_KILLING_SEED` sets it.
 struct Chance(u64);
 
@@ -113,7 +119,7 @@ impl Chance {
     fn new() -> Self {
         let given = std::env::var("STEADFAST_KILLING_SEED").ok().and_then(|it| it.parse().ok());
         let seed = given.unwrap_or_else(|| RandomState::new().build_hasher().finish() % 1_000_000);
-        eprintln!("STEADFAST_KILLING_SEED={seed}");
+        note(&format!("STEADFAST_KILLING_SEED={seed}"));
         Self(seed)
     }
 
