@@ -28,8 +28,8 @@ pub(super) struct Declared {
 
 /// A pattern of identities.
 struct Pattern<'t> {
-    /// The instance; an empty one means the resources outside of modules. A `*` at its end stands for the rest of a name,
-    /// without the instances within.
+    /// The instance; an empty one means the resources outside of modules. A `*` at its end stands for the rest of a
+    /// name, without the instances within.
     instance: &'t str,
     /// The kind; none for all resources of an instance, nested ones included.
     kind: Option<&'t str>,

@@ -1,8 +1,8 @@
 //! The servers of `examples/servers`, each applied from nothing on a fresh host and judged by other programs
 //! (`tests/run --slow servers`; `STEADFAST_TEST_SUITE=trixie` takes Debian 13).
 //!
-//! A server is judged by its own programs (`nginx -t`, `sshd -t`, …), by pytest-testinfra, by Ansible in check mode, and
-//! by `puppet resource`; `tests/servers` has what they expect.
+//! A server is judged by its own programs (`nginx -t`, `sshd -t`, …), by pytest-testinfra, by Ansible in check mode,
+//! and by `puppet resource`; `tests/servers` has what they expect.
 
 mod database;
 mod hardened;
