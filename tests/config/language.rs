@@ -65,7 +65,7 @@ fn good(text: &str) -> LoadedGraph {
 }
 
 #[track_caller]
-fn accepted(files: &[(&str, &str)]) -> LoadedGraph {
+pub(crate) fn accepted(files: &[(&str, &str)]) -> LoadedGraph {
     Tree::new(files)
         .load(&with_facts())
         .unwrap_or_else(|rejected| panic!("{}", rejected.with_source()))
@@ -85,7 +85,7 @@ fn expanded(files: &[(&str, &str)]) -> String {
 }
 
 /// Returns the edges by identity.
-fn edges(loaded: &LoadedGraph) -> Vec<(String, String, bool)> {
+pub(crate) fn edges(loaded: &LoadedGraph) -> Vec<(String, String, bool)> {
     let name = |vertex: usize| loaded.vertices[vertex].identity.to_string();
     loaded.edges.iter().map(|edge| (name(edge.from), name(edge.to), edge.notify)).collect()
 }

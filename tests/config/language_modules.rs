@@ -1,6 +1,6 @@
 //! The graph language: the modes of fields, and the test cases of modules.
 
-use crate::language::Tree;
+use crate::language::{Tree, accepted, edges, with_facts};
 use steadfast::config::{self, KindSet};
 
 /// Rule 3: each field of each kind that takes text has an expression mode.
@@ -62,4 +62,36 @@ fn the_cases_of_a_module_run() {
             "test[t]: `int` is 2, expected 3",
         ]
     );
+}
+
+/// A star for the instance names an exported resource of every use of a module, without the modules within.
+#[test]
+fn a_set_names_one_resource_of_every_instance() {
+    let graph = |target: &str| {
+        format!(
+            "graph: g\nresources:\n  noop: [{{name: web, subscribe: [\"{target}\"]}}, {{name: vhost}}]\nmodules: [{{use: m, for_each: [a, b], as: \"${{item}}\"}}]\n"
+        )
+    };
+    let module = "module: m\nresources: {noop: [vhost, hidden]}\nmodules: [{use: ../inner, as: in}]\nexports: [\"noop[vhost]\"]\n";
+    let inner = "module: inner\nresources: {noop: [vhost]}\nexports: [\"noop[vhost]\"]\n";
+    let files =
+        |graph: &'static str| [("web.yaml", graph), ("m/m.yaml", module), ("inner/m.yaml", inner)];
+    let from = |target: &str| {
+        let loaded = accepted(&files(graph(target).leak()));
+        let mut froms: Vec<String> = edges(&loaded)
+            .into_iter()
+            .filter(|(_, to, notify)| to == "noop[web]" && *notify)
+            .map(|(from, ..)| from)
+            .collect();
+        froms.sort();
+        froms
+    };
+    assert_eq!(from("*/noop[vhost]"), ["a/noop[vhost]", "b/noop[vhost]"]);
+    assert_eq!(from("a*/noop[vhost]"), ["a/noop[vhost]"]);
+    for (target, hidden) in [("*/noop[hidden]", "hidden"), ("a/*/noop[vhost]", "vhost")] {
+        let problems = Tree::new(&files(graph(target).leak())).problems(&with_facts());
+        let expected = format!("noop[{hidden}]` is not exported by module `m`");
+        assert!(problems.contains(&expected), "{problems}");
+        assert!(!problems.contains("names no resource"), "{problems}");
+    }
 }

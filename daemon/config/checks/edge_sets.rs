@@ -1,4 +1,4 @@
-//! Edges that name a set of resources: `user[*]`, `file[web-*]`, `shop/*`, `shop/file[*]`.
+//! Edges that name a set of resources: `user[*]`, `file[web-*]`, `shop/*`, `shop/file[*]`, `*/file[vhost]`.
 
 use super::edges::DraftEdge;
 use super::metaparams::Own;
@@ -28,32 +28,50 @@ pub(super) struct Declared {
 
 /// A pattern of identities.
 struct Pattern<'t> {
-    /// The instance; an empty one means the resources outside of modules.
+    /// The instance; an empty one means the resources outside of modules. A `*` at its end stands for the rest of a
+    /// name, without the instances within.
     instance: &'t str,
     /// The kind; none for all resources of an instance, nested ones included.
     kind: Option<&'t str>,
-    /// The beginning of the name.
-    prefix: &'t str,
+    /// The name, or its beginning before a `*`.
+    name: &'t str,
+    is_whole_name: bool,
 }
 
 impl<'t> Pattern<'t> {
     fn parse(text: &'t str) -> Option<Self> {
         if let Some(instance) = text.strip_suffix("/*") {
             let is_plain = !instance.is_empty() && !instance.contains('[');
-            return is_plain.then_some(Self { instance, kind: None, prefix: "" });
+            let (name, is_whole_name) = ("", false);
+            return is_plain.then_some(Self { instance, kind: None, name, is_whole_name });
         }
         let id = ResourceId::parse(text)?;
-        let prefix = id.name.strip_suffix('*')?;
-        Some(Self { instance: id.instance, kind: Some(id.kind), prefix })
+        let prefix = id.name.strip_suffix('*');
+        let is_whole_name = prefix.is_none();
+        let is_set = !is_whole_name || id.instance.ends_with('*');
+        let name = prefix.unwrap_or(id.name);
+        is_set.then_some(Self { instance: id.instance, kind: Some(id.kind), name, is_whole_name })
     }
 
     fn matches(&self, identity: &str) -> bool {
         match self.kind {
             None => is_inside(identity, self.instance),
             Some(kind) => ResourceId::parse(identity).is_some_and(|id| {
-                id.kind == kind && id.instance == self.instance && id.name.starts_with(self.prefix)
+                let is_named = if self.is_whole_name {
+                    id.name == self.name
+                } else {
+                    id.name.starts_with(self.name)
+                };
+                id.kind == kind && self.matches_instance(id.instance) && is_named
             }),
         }
+    }
+
+    fn matches_instance(&self, instance: &str) -> bool {
+        let Some(start) = self.instance.strip_suffix('*') else {
+            return instance == self.instance;
+        };
+        !instance.is_empty() && instance.strip_prefix(start).is_some_and(|rest| !rest.contains('/'))
     }
 }
 
@@ -76,7 +94,8 @@ impl Validator<'_> {
             return found.to_vec();
         }
         let members = self.numbers.iter().filter(|(identity, _)| pattern.matches(identity));
-        let mut members: Vec<usize> = members.map(|(_, number)| *number).collect();
+        let members = members.map(|(identity, number)| (*number, Arc::clone(identity)));
+        let mut members: Vec<(usize, Arc<str>)> = members.collect();
         members.sort_unstable();
         if members.is_empty() && self.whole {
             let what = format!("`{}` names no resource", quoted(target));
@@ -84,6 +103,10 @@ impl Validator<'_> {
             let problem = Problem::new(Code::Doubt, what).warning().hint(hint);
             self.problems.push(problem.at(self.atlas.place(at)));
         }
+        if pattern.is_whole_name {
+            members.retain(|(_, identity)| self.check_export(identity, at));
+        }
+        let members: Vec<usize> = members.into_iter().map(|(number, _)| number).collect();
         self.sets.insert(target.to_owned(), members.as_slice().into());
         members
     }
