@@ -1,11 +1,12 @@
 //! The schemas of the entries of each kind.
 
 use super::{described, fields, language, world};
+use crate::config::has_templates;
 use crate::config::ast::Relation;
 use crate::config::checks::metaparams::{ALIASES, META};
 use crate::config::kinds::KindSet;
 use serde_json::{Map, Value, json};
-use steadfast_resources::{FieldSpec, FieldType, KindSpec, Receives};
+use steadfast_resources::{FieldSpec, KindSpec, Receives};
 
 /// Adds a definition for the metaparams and for each kind.
 pub(super) fn define(kinds: &KindSet, definitions: &mut Map<String, Value>) {
@@ -54,18 +55,13 @@ fn of_kind(spec: &KindSpec) -> Value {
         properties.insert(name.to_owned(), schema);
     }
     properties.insert("export".into(), world::export());
-    let has_template =
-        spec.fields.iter().any(|field| field.name == "content" && field.takes == FieldType::Text);
-    if has_template {
+    if has_templates(spec) {
         for (name, schema) in language::template_keys() {
             properties.insert(name.to_owned(), schema);
         }
     }
     for field in spec.fields {
-        // The language may have the word of a field that the kind lacks, such as `template`.
-        if !(field.later && properties.contains_key(field.name)) {
-            properties.extend([keyed(field)]);
-        }
+        properties.extend([keyed(field)]);
     }
     let mut schema = json!({
         // An entry may be a name alone.

@@ -2,7 +2,7 @@
 
 use crate::interface::action::HeldReason;
 use crate::interface::graph::RestoredState;
-use crate::interface::ids::Stamp;
+use crate::interface::ids::{Stamp, VertexId};
 use crate::interface::metaparams::{Check, Interrupted};
 use crate::state::vertex::Vertex;
 
@@ -20,6 +20,7 @@ impl Vertex {
         RestoredState {
             owed: (self.owed > Stamp::NEVER).then_some((self.owed, self.owed_by)),
             interrupted: self.held_by() == Some(HeldReason::Operator),
+            pays: Stamp::NEVER,
             done: self.done.then_some(self.definition),
         }
     }
@@ -40,7 +41,17 @@ impl Vertex {
                     AtLoad::Process
                 }
             }
+            (Check::Events, true, Interrupted::Wait) => AtLoad::WaitForOperator,
             (Check::Events, _, _) => AtLoad::Settled,
         }
+    }
+
+    /// Returns the refresh that a load leaves owed. A run that was cut off and is skipped counts as done, with the
+    /// refreshes that it was doing; a later refresh stays owed.
+    pub(crate) fn owed_at_load(&self, recall: &RestoredState) -> Option<(Stamp, Option<VertexId>)> {
+        let is_skipped = recall.interrupted
+            && self.nature.check != Check::State
+            && self.nature.interrupted == Interrupted::Skip;
+        recall.owed.filter(|(stamp, _)| !is_skipped || *stamp > recall.pays)
     }
 }

@@ -115,7 +115,6 @@ const FIELDS: &[FieldSpec] = &[
         FieldType::Texts,
         "Files concatenated to the content, in this order, relative to the graph file; a directory adds its files sorted by name, without hidden ones. For root: as for source.",
     ).mode(FieldMode::Value),
-    FieldSpec::later("template", "Template of the content."),
     FieldSpec::new(
         "recurse",
         FieldType::Bool,

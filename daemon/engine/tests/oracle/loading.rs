@@ -129,14 +129,23 @@ impl Books {
         }
     }
 
-    fn added(&self, declared: &VertexSpec, recall: Option<&RestoredState>) -> Vertex {
+    fn added(&mut self, declared: &VertexSpec, recall: Option<&RestoredState>) -> Vertex {
         let mut vertex = Vertex::new(declared, self.now);
         let recall = recall.cloned().unwrap_or_default();
-        vertex.owed = recall.owed.map(|_| self.clock);
-        vertex.owed_stamp = recall.owed.map_or(Stamp::NEVER, |(stamp, _)| stamp);
+        let nature = declared.nature;
+        // A skipped run counts as done, with the refreshes that it was doing (E-9).
+        let is_skipped = recall.interrupted
+            && nature.check != Check::State
+            && nature.interrupted == Interrupted::Skip;
+        let owed = recall.owed.filter(|(stamp, _)| !(is_skipped && *stamp <= recall.pays));
+        let cut = self.cut_debts.remove(&declared.id).filter(|_| is_skipped);
+        if cut.is_some() && self.debts.get(&declared.id) == cut.as_ref() {
+            self.debts.remove(&declared.id);
+        }
+        vertex.owed = owed.map(|_| self.clock);
+        vertex.owed_stamp = owed.map_or(Stamp::NEVER, |(stamp, _)| stamp);
         let ran = recall.done == Some(declared.definition);
         vertex.done = ran;
-        let nature = declared.nature;
         let runs = match nature.check {
             Check::State => true,
             Check::Once | Check::EachStart if recall.interrupted => match nature.interrupted {
@@ -155,6 +164,10 @@ impl Books {
             },
             Check::EachStart => true,
             Check::Once => !ran,
+            Check::Events if recall.interrupted && nature.interrupted == Interrupted::Wait => {
+                vertex.phase = Phase::Operator;
+                false
+            }
             Check::Events => {
                 if recall.interrupted {
                     vertex.may(self.clock);
