@@ -73,6 +73,8 @@ pub(crate) struct Layout {
     pub(crate) schema: i64,
     /// Queries that every database of a schema can answer: they name its tables and columns.
     pub(crate) asks: fn(version: i64) -> Vec<String>,
+    /// Queries that only a later schema can answer.
+    pub(crate) later: fn(version: i64) -> Vec<String>,
 }
 
 impl Layout {
@@ -84,6 +86,11 @@ impl Layout {
             known if (1..=self.schema).contains(&known) => {
                 for ask in (self.asks)(known) {
                     connection.prepare(&ask).map_err(foreign)?;
+                }
+                if let Some(ask) =
+                    (self.later)(known).iter().find(|ask| connection.prepare(ask).is_ok())
+                {
+                    return Err(not_ours(&format!("schema {known} cannot answer `{ask}`")));
                 }
             }
             older if older < 0 => return Err(not_ours(&format!("schema {older}"))),

@@ -5,6 +5,7 @@ use crate::world::keys::is_host_name;
 use crate::world::{EmbeddedWorld, FolderWorld, World, WorldError};
 use std::path::Path;
 use std::sync::Arc;
+use steadfast_resources::host::input_trust::Reader;
 
 /// The name of the embedded world in the state directory.
 const DATABASE: &str = "world.sqlite";
@@ -17,6 +18,9 @@ pub fn open_world(
     settings: &WorldSettings,
     state_directory: &Path,
 ) -> Result<Arc<dyn World>, WorldError> {
+    if let WorldBackend::File(path) | WorldBackend::Folder(path) = &settings.backend {
+        check_trust(path)?;
+    }
     Ok(match &settings.backend {
         WorldBackend::Embedded => Arc::new(EmbeddedWorld::open(&state_directory.join(DATABASE))?),
         WorldBackend::File(path) => Arc::new(EmbeddedWorld::open_shared(path)?),
@@ -36,6 +40,24 @@ pub fn open_world(
             return Err(WorldError::Invalid("this build has no etcd".to_owned()));
         }
     })
+}
+
+/// Rejects, for root, a world in which another user could write: its values become the content of files (S-11).
+fn check_trust(path: &Path) -> Result<(), WorldError> {
+    let reader = Reader::here();
+    if !reader.is_strict() {
+        return Ok(());
+    }
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    // The database may not exist yet: nobody else may make it first.
+    let above = path.parent().and_then(|above| reader.doubts_on_the_way(above));
+    match above.or_else(|| reader.doubts_on_the_way(&path)) {
+        Some(doubt) => {
+            let what = format!("another user could write the world: {doubt}");
+            Err(WorldError::Denied(what))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Returns the name of this host in the world: the setting, or the host name of the machine.
