@@ -15,6 +15,7 @@
 pub(crate) mod database;
 pub mod export_format;
 mod fault_injection;
+pub(crate) mod file_identity;
 mod integrity;
 mod journal;
 mod key_check;

@@ -20,6 +20,7 @@ pub(crate) mod edit_fields;
 #[cfg(test)]
 pub(crate) mod edit_support;
 pub(crate) mod field_reader;
+pub(crate) mod edit_share;
 pub(crate) mod file_turn;
 pub(crate) mod fstab;
 pub(crate) mod in_place;

@@ -69,3 +69,38 @@ pub fn host_name(settings: &WorldSettings) -> String {
     let name = rustix::system::uname().nodename().to_string_lossy().to_lowercase();
     if is_host_name(&name) { name } else { "localhost".to_owned() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::chown;
+
+    fn open(backend: WorldBackend) -> Result<Arc<dyn World>, WorldError> {
+        let settings = WorldSettings { backend, ..WorldSettings::default() };
+        open_world(&settings, Path::new("/nowhere"))
+    }
+
+    /// S-11: root opens no world that another user could write, or put a link in the place of.
+    #[test]
+    fn a_world_of_another_user_is_refused() {
+        if !Reader::here().is_strict() {
+            return;
+        }
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("theirs");
+        std::fs::create_dir(&path).expect("made");
+        assert!(open(WorldBackend::File(path.join("world.db"))).is_ok(), "a directory of root");
+        chown(&path, Some(1000), Some(1000)).expect("given away");
+        for backend in [
+            WorldBackend::File(path.join("world.db")),
+            WorldBackend::File(path.join("new.db")),
+            WorldBackend::Folder(path.clone()),
+        ] {
+            match open(backend) {
+                Err(WorldError::Denied(why)) => assert!(why.contains("another user"), "{why}"),
+                other => panic!("expected a refusal, found {:?}", other.err()),
+            }
+        }
+        assert!(!path.join("new.db").exists(), "nothing is made there");
+    }
+}
