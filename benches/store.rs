@@ -32,7 +32,14 @@ fn main() -> Result<(), Failure> {
 
 fn begin(number: u64) -> Entry {
     let (identity, owes) = (identity(number), vec![identity(number + 1)]);
-    Entry::Begin { identity, definition: number, stamp: number + 1, verb: Verb::Update, owes }
+    Entry::Begin {
+        identity,
+        definition: number,
+        stamp: number + 1,
+        verb: Verb::Update,
+        owes,
+        pays: None,
+    }
 }
 
 fn end(number: u64) -> Entry {

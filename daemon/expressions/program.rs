@@ -186,9 +186,20 @@ pub(super) fn to_engine(value: &Value) -> minijinja::Value {
     }
 }
 
-/// Converts a value of minijinja.
+/// The maximum size of a value that an expression gives, in bytes; a number counts as much as 16 bytes of text.
+const LARGEST_VALUE: usize = 16 << 20;
+
+/// Converts a value of minijinja. Fails if the value exceeds 16 MiB: a list that is joined with itself doubles.
 pub(super) fn from_engine(value: &minijinja::Value) -> Result<Value, String> {
+    let mut room = LARGEST_VALUE;
+    convert(value, &mut room)
+}
+
+/// Converts a value, and takes its size from the room that is left.
+fn convert(value: &minijinja::Value, room: &mut usize) -> Result<Value, String> {
     use minijinja::value::ValueKind;
+    let size = value.as_str().map_or(0, str::len).saturating_add(16);
+    *room = room.checked_sub(size).ok_or("exceeds 16 MiB: a list or map is too large")?;
     match value.kind() {
         ValueKind::Bool => Ok(Value::Bool(value.is_true())),
         ValueKind::Number if value.is_integer() => match value.as_i64() {
@@ -202,13 +213,13 @@ pub(super) fn from_engine(value: &minijinja::Value) -> Result<Value, String> {
         ValueKind::String => Ok(Value::Text(value.as_str().unwrap_or_default().to_owned())),
         ValueKind::Seq | ValueKind::Iterable => {
             let items = value.try_iter().map_err(|error| error.to_string())?;
-            items.map(|item| from_engine(&item)).collect::<Result<_, _>>().map(Value::List)
+            items.map(|item| convert(&item, room)).collect::<Result<_, _>>().map(Value::List)
         }
         ValueKind::Map => {
             let keys = value.try_iter().map_err(|error| error.to_string())?;
             let entries = keys.map(|key| {
                 let entry = value.get_item(&key).map_err(|error| error.to_string())?;
-                Ok((key.to_string(), from_engine(&entry)?))
+                Ok((key.to_string(), convert(&entry, room)?))
             });
             entries.collect::<Result<_, String>>().map(Value::Map)
         }

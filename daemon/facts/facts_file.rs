@@ -8,6 +8,7 @@ use super::schema::find_fact;
 use super::table::SCHEMA;
 use crate::expressions::Value;
 use std::path::Path;
+use steadfast_resources::host::input_trust::Reader;
 
 /// A file of facts cannot be used. The message has one line for each problem.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,6 +24,14 @@ const LARGEST: u64 = 16 << 20;
 /// [`FactsFileError`] if the file cannot be read, or has unknown facts or values that the schema refuses.
 pub fn read_facts_file(path: &Path) -> Result<Value, FactsFileError> {
     let display = path.display();
+    let reader = Reader::here();
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    if reader.is_strict()
+        && let Some(doubt) = reader.doubts_on_the_way(&absolute)
+    {
+        let why = format!("the facts file {display} can be changed by another user: {doubt}");
+        return Err(FactsFileError(why));
+    }
     let bytes = read_bounded(path, LARGEST).map_err(|error| {
         FactsFileError(format!("the facts file {display} cannot be read: {error}"))
     })?;

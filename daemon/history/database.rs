@@ -20,7 +20,7 @@ use steadfast_resources::{
 pub(super) const SCHEMA: i64 = 4;
 
 /// The layout that identifies a database as a history.
-const LAYOUT: Layout = Layout { schema: SCHEMA, asks: entry::asks };
+const LAYOUT: Layout = Layout { schema: SCHEMA, asks: entry::asks, later: |_| Vec::new() };
 
 /// The number of free pages (4 KiB each) from which the file is made smaller.
 const FREE_PAGES: u64 = 1024;

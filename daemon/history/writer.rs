@@ -8,6 +8,7 @@ use super::run_capture::OfRun;
 use super::shared_limits::SharedLimits;
 use super::{HistoryError, Limits, Reader, database};
 use crate::store::database::with_suffix;
+use crate::store::file_identity::FileIdentity;
 use crate::store::retention_clock::{RetentionClock, since_boot};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -69,6 +70,8 @@ impl Unkept {
 #[derive(Default)]
 struct Front {
     writer: Option<(SyncSender<Handed>, JoinHandle<()>)>,
+    /// The database that the writer has open.
+    place: Option<FileIdentity>,
     /// The number of the next entry.
     next: u64,
     has_warned: bool,
@@ -228,11 +231,27 @@ impl History {
         self.front.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Ends a writer whose database was removed or replaced: nobody would find its entries again.
+    fn leave_removed(front: &mut Front) {
+        let Some(place) = front.place.take_if(|place| !place.is_in_place()) else { return };
+        if let Some((sender, thread)) = front.writer.take() {
+            drop(sender);
+            drop(thread.join());
+        }
+        tracing::error!(
+            event = "history_lost",
+            "the history was removed while in use, and is recreated: {}",
+            place.path().display()
+        );
+    }
+
     fn open(&self, front: &mut Front) -> Result<(), HistoryError> {
+        Self::leave_removed(front);
         if front.writer.as_ref().is_some_and(|(_, thread)| !thread.is_finished()) {
             return Ok(());
         }
         let opened = self.open_anew(front);
+        front.place = opened.is_ok().then(|| FileIdentity::of(&database(&self.state_directory)));
         self.trouble.note(&opened);
         opened
     }

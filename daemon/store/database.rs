@@ -40,6 +40,9 @@ impl From<rusqlite::Error> for Fault {
     fn from(error: rusqlite::Error) -> Self {
         let code = error.sqlite_error_code();
         let detail = error.sqlite_error().map(|error| error.extended_code);
+        // A lack of memory or room is no damage, whatever statement it stopped.
+        let passing = [ErrorCode::OutOfMemory, ErrorCode::DiskFull, ErrorCode::SystemIoFailure];
+        let is_passing = code.is_some_and(|code| passing.contains(&code));
         if detail == Some(rusqlite::ffi::SQLITE_IOERR_SHMSIZE) {
             // SQLite could not create the shared-memory file (`-shm`) beside the log.
             return Self::Refused("no space left: the file system is full".to_owned());
@@ -59,7 +62,7 @@ impl From<rusqlite::Error> for Fault {
         );
         // SQLite reports a missing table or column as an unknown error.
         let bad = [ErrorCode::DatabaseCorrupt, ErrorCode::NotADatabase, ErrorCode::Unknown];
-        if shape || code.is_some_and(|code| bad.contains(&code)) {
+        if !is_passing && (shape || code.is_some_and(|code| bad.contains(&code))) {
             Self::Damaged(error.to_string())
         } else {
             Self::Refused(error.to_string())
@@ -73,6 +76,8 @@ pub(crate) struct Layout {
     pub(crate) schema: i64,
     /// Queries that every database of a schema can answer: they name its tables and columns.
     pub(crate) asks: fn(version: i64) -> Vec<String>,
+    /// Queries that only a later schema can answer.
+    pub(crate) later: fn(version: i64) -> Vec<String>,
 }
 
 impl Layout {
@@ -85,6 +90,11 @@ impl Layout {
                 for ask in (self.asks)(known) {
                     connection.prepare(&ask).map_err(foreign)?;
                 }
+                if let Some(ask) =
+                    (self.later)(known).iter().find(|ask| connection.prepare(ask).is_ok())
+                {
+                    return Err(not_ours(&format!("schema {known} cannot answer `{ask}`")));
+                }
             }
             older if older < 0 => return Err(not_ours(&format!("schema {older}"))),
             newer => return Err(Fault::Newer { version: newer, known: self.schema }),
@@ -96,7 +106,9 @@ impl Layout {
 /// Converts the error of a layout query: a missing table or column means that the database is not ours.
 fn foreign(error: rusqlite::Error) -> Fault {
     match error {
-        rusqlite::Error::SqlInputError { msg, .. } => not_ours(&msg),
+        rusqlite::Error::SqlInputError { error, msg, .. } if error.code == ErrorCode::Unknown => {
+            not_ours(&msg)
+        }
         rusqlite::Error::SqliteFailure(failure, Some(said))
             if failure.code == ErrorCode::Unknown =>
         {

@@ -46,6 +46,9 @@ struct One {
     interrupted: Option<String>,
     /// The operation that was cut off; absent in older documents.
     cut: Option<String>,
+    /// The refreshes that this run did, up to this stamp; absent in older documents.
+    #[serde(default)]
+    cut_pays: Option<u64>,
     owed: Option<Owed>,
     sent: Option<String>,
     received: Option<String>,
@@ -88,6 +91,7 @@ pub fn write(exported: &Imported, hide: impl Fn(&OpaqueText) -> Option<OpaqueTex
         done: kept.done.map(hex),
         interrupted: kept.interrupted.map(hex),
         cut: kept.cut.map(|verb| verb.word().to_owned()),
+        cut_pays: kept.cut_pays,
         owed: kept.owed.clone().map(|(stamp, by)| Owed { stamp, by }),
         sent: kept.sent.as_ref().and_then(&hide).map(|OpaqueText(text)| text.to_string()),
         received: kept.taken.as_ref().map(ToString::to_string),
@@ -149,6 +153,7 @@ fn remembered(one: One) -> Result<ResourceRecord, String> {
         owed: one.owed.map(|owed| (owed.stamp, owed.by)),
         interrupted: one.interrupted.as_deref().map(number).transpose()?,
         cut: one.cut.as_deref().filter(|_| one.interrupted.is_some()).map(verb).transpose()?,
+        cut_pays: one.cut_pays.filter(|_| one.interrupted.is_some()),
         sent: one.sent.map(|text| OpaqueText(text.into())),
         taken: one.received.map(Into::into),
         parked: one.pause.map(pause_record),

@@ -15,6 +15,7 @@
 pub(crate) mod database;
 pub mod export_format;
 mod fault_injection;
+pub(crate) mod file_identity;
 mod integrity;
 mod journal;
 mod key_check;
@@ -62,6 +63,8 @@ pub enum Entry {
         verb: Verb,
         /// The identities that will be owed a refresh.
         owes: Vec<Arc<str>>,
+        /// The run does the refreshes owed to this identity up to this stamp; none if none is owed.
+        pays: Option<u64>,
     },
     /// The begin with this stamp was rejected, and nothing was done: if the begin was stored all the same, it is void.
     Withdraw {
@@ -278,6 +281,8 @@ pub struct ResourceRecord {
     pub interrupted: Option<u64>,
     /// The operation of that run, if known.
     pub cut: Option<Verb>,
+    /// The refreshes that this run did, up to this stamp.
+    pub cut_pays: Option<u64>,
     /// The values that the resource has sent.
     pub sent: Option<OpaqueText>,
     /// The values received by its last good run.
@@ -291,7 +296,8 @@ pub struct ResourceRecord {
 impl ResourceRecord {
     /// Applies [`Entry::Reset`] to a loaded record.
     pub fn reset(&mut self) {
-        (self.done, self.interrupted, self.cut, self.owned) = (None, None, None, None);
+        (self.done, self.interrupted, self.owned) = (None, None, None);
+        (self.cut, self.cut_pays) = (None, None);
     }
 }
 
@@ -304,12 +310,14 @@ impl StoredState {
         if *new == ResourceRecord::default() || (new.owned.is_none() && record.owned.is_some()) {
             let called =
                 |old: u64| definition.filter(|(of, _)| *of == old).map_or(old, |(_, new)| new);
-            let cut_off = record.interrupted.map(called).map(|was| (was, record.cut));
-            let cut_off = cut_off.or_else(|| new.interrupted.map(|was| (was, new.cut)));
+            let run = |it: &ResourceRecord, was: u64| (was, it.cut, it.cut_pays);
+            let cut_off = record.interrupted.map(called).map(|was| run(&record, was));
+            let cut_off = cut_off.or_else(|| new.interrupted.map(|was| run(new, was)));
             *new = ResourceRecord {
                 done: record.done.map(called),
-                interrupted: cut_off.map(|(definition, _)| definition),
-                cut: cut_off.and_then(|(_, verb)| verb),
+                interrupted: cut_off.map(|(definition, ..)| definition),
+                cut: cut_off.and_then(|(_, verb, _)| verb),
+                cut_pays: cut_off.and_then(|(.., pays)| pays),
                 ..std::mem::take(&mut record)
             };
         }

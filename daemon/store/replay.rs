@@ -16,11 +16,19 @@ pub(super) struct Record {
     pub(super) interrupted: Option<u64>,
     /// The operation of that run.
     pub(super) cut: Option<Verb>,
+    /// The refreshes that this run did, up to this stamp.
+    pub(super) cut_pays: Option<u64>,
     pub(super) flight: Option<Box<InFlight>>,
     pub(super) sent: Option<OpaqueText>,
     pub(super) taken: Option<Arc<str>>,
     pub(super) parked: Option<Box<PauseRecord>>,
     pub(super) owned: Option<Arc<Ownership>>,
+}
+
+impl Record {
+    fn forget_interruption(&mut self) {
+        (self.interrupted, self.cut, self.cut_pays) = (None, None, None);
+    }
 }
 
 /// A begin without an end so far.
@@ -33,6 +41,8 @@ pub(super) struct InFlight {
     /// The epoch of the writer; 0 if there is none.
     pub(super) epoch: u64,
     pub(super) owes: Vec<String>,
+    /// The run does the refreshes owed up to this stamp. None in records of older programs.
+    pub(super) pays: Option<u64>,
 }
 
 /// The part of the state that is not about one identity.
@@ -87,6 +97,7 @@ impl Records {
             done: record.done,
             owed: record.owed,
             cut: record.flight.as_ref().map_or(record.cut, |flight| flight.verb),
+            cut_pays: record.flight.as_ref().map_or(record.cut_pays, |flight| flight.pays),
             interrupted: record.flight.map(|f| f.definition).or(record.interrupted),
             sent: record.sent,
             taken: record.taken,
@@ -123,6 +134,7 @@ impl From<StoredState> for Records {
             owed: kept.owed,
             interrupted: kept.interrupted,
             cut: kept.cut,
+            cut_pays: kept.cut_pays,
             flight: None,
             sent: kept.sent,
             taken: kept.taken,
@@ -151,13 +163,14 @@ fn alter(
 /// Applies one entry.
 pub(super) fn fold(entry: &Entry, rows: &mut impl Rows) -> Result<(), StoreError> {
     match entry {
-        Entry::Begin { identity, definition, stamp, verb, owes } => {
+        Entry::Begin { identity, definition, stamp, verb, owes, pays } => {
             let flight = InFlight {
                 definition: *definition,
                 stamp: *stamp,
                 verb: Some(*verb),
                 epoch: rows.epoch(),
                 owes: owes.iter().map(ToString::to_string).collect(),
+                pays: *pays,
             };
             begin(identity, flight, rows)?;
         }
@@ -184,7 +197,8 @@ pub(super) fn fold(entry: &Entry, rows: &mut impl Rows) -> Result<(), StoreError
         }
         Entry::Reset(identity) => {
             alter(identity, rows, |record| {
-                (record.done, record.interrupted, record.cut) = (None, None, None);
+                record.done = None;
+                record.forget_interruption();
                 record.owned = None;
             })?;
         }
@@ -192,7 +206,8 @@ pub(super) fn fold(entry: &Entry, rows: &mut impl Rows) -> Result<(), StoreError
         Entry::Redo(identity) => {
             // Includes a run that was cut off: the operator has decided.
             alter(identity, rows, |record| {
-                (record.done, record.interrupted, record.cut) = (None, None, None);
+                record.done = None;
+                record.forget_interruption();
             })?;
         }
         Entry::Park { identity, pause } => {
@@ -241,12 +256,12 @@ fn rename(
     let owed = old.owed.take().max(new.owed.take());
     if new == Record::default() || (new.owned.is_none() && old.owned.is_some()) {
         let called = |old: u64| definition.filter(|(of, _)| *of == old).map_or(old, |(_, new)| new);
-        let cut_off = (new.interrupted, new.cut);
+        let cut_off = (new.interrupted, new.cut, new.cut_pays);
         new = std::mem::take(&mut old);
         new.done = new.done.map(called);
         new.interrupted = new.interrupted.map(called);
         if new.interrupted.is_none() {
-            (new.interrupted, new.cut) = cut_off;
+            (new.interrupted, new.cut, new.cut_pays) = cut_off;
         }
     }
     new.owed = owed;
@@ -306,9 +321,12 @@ fn end(
         settle(identity, rows)?;
         record = rows.load(identity)?;
     }
-    let verb = record.flight.take().map_or(record.cut, |flight| flight.verb);
-    record.cut = verb.filter(|_| outcome == Ended::Interrupted);
-    record.interrupted = (outcome == Ended::Interrupted).then_some(definition);
+    let run = record.flight.take();
+    let (verb, pays) = run.map_or((record.cut, record.cut_pays), |run| (run.verb, run.pays));
+    record.forget_interruption();
+    if outcome == Ended::Interrupted {
+        (record.interrupted, record.cut, record.cut_pays) = (Some(definition), verb, pays);
+    }
     rows.save(identity, record);
     Ok(())
 }
@@ -317,7 +335,8 @@ fn end(
 pub(super) fn settle(identity: &str, rows: &mut impl Rows) -> Result<(), StoreError> {
     let mut record = rows.load(identity)?;
     let Some(flight) = record.flight.take() else { return Ok(()) };
-    (record.interrupted, record.cut) = (Some(flight.definition), flight.verb);
+    record.interrupted = Some(flight.definition);
+    (record.cut, record.cut_pays) = (flight.verb, flight.pays);
     rows.save(identity, record);
     let owes: Vec<&str> = flight.owes.iter().map(String::as_str).collect();
     raise(&owes, flight.stamp, identity, rows)

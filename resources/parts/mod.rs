@@ -17,6 +17,7 @@ pub(crate) mod commands;
 pub(crate) mod data;
 pub(crate) mod download;
 pub(crate) mod edit_fields;
+pub(crate) mod edit_share;
 #[cfg(test)]
 pub(crate) mod edit_support;
 pub(crate) mod field_reader;

@@ -12,6 +12,7 @@ use crate::host::files::{
 };
 use crate::kind::Invalid;
 use crate::kinds::file::{Validation, unified};
+use crate::parts::edit_share::{EditShare, LARGEST};
 use crate::parts::file_turn::FileTurn;
 use crate::permit::Permit;
 use crate::prior_state::Loss;
@@ -24,9 +25,6 @@ use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// The size limit of an edited file in bytes.
-const LARGEST: usize = 16 << 20;
 
 /// The number of attempts on a file that changes meanwhile.
 const ATTEMPTS: usize = 3;
@@ -82,9 +80,12 @@ pub(crate) struct TextEdit {
 }
 
 /// The state of a file before an edit.
+#[derive(Default)]
 struct Found {
     seen: Option<EntryStat>,
     text: String,
+    /// The memory of this edit, until the text is no longer used.
+    _share: EditShare,
 }
 
 impl TextEdit {
@@ -99,13 +100,13 @@ impl TextEdit {
     fn read(&self, files: &Files) -> Result<Found, Fault> {
         let Some(spot) = files.open_entry(&self.path)? else {
             return match self.create {
-                Some(_) => Ok(Found { seen: None, text: String::new() }),
+                Some(_) => Ok(Found::default()),
                 None => Err(Fault::refused(self.no_file())),
             };
         };
         let Some(seen) = spot.look()? else {
             return match self.create {
-                Some(_) => Ok(Found { seen: None, text: String::new() }),
+                Some(_) => Ok(Found::default()),
                 None => Err(Fault::refused(self.no_file())),
             };
         };
@@ -117,10 +118,12 @@ impl TextEdit {
         if seen.kind != FileType::RegularFile {
             return Err(Fault::refused(said("edit", &self.path, "not a regular file")));
         }
+        let size = usize::try_from(seen.size).unwrap_or(usize::MAX);
+        let share = EditShare::wait_for(size);
         let Some(bytes) = spot.content(&seen, LARGEST)? else {
-            return Err(Fault::refused(said("edit", &self.path, "the file exceeds 16 MiB")));
+            return Err(Fault::refused(said("edit", &self.path, "the file exceeds 4 MiB")));
         };
-        Ok(Found { seen: Some(seen), text: decoded(&bytes) })
+        Ok(Found { seen: Some(seen), text: decoded(&bytes), _share: share })
     }
 
     fn no_file(&self) -> Failure {
@@ -404,7 +407,7 @@ impl Transaction for Together {
 ///
 /// # Errors
 ///
-/// Fails if the file cannot be read or exceeds 16 MiB.
+/// Fails if the file cannot be read or exceeds 4 MiB.
 pub(crate) fn text_of(files: &Files, path: &Path) -> Result<Option<String>, Failure> {
     let read = || -> Result<Option<Vec<u8>>, Fault> {
         let Some(origin) = files.origin(path)? else { return Ok(None) };
@@ -415,7 +418,7 @@ pub(crate) fn text_of(files: &Files, path: &Path) -> Result<Option<String>, Fail
         content.push(origin);
         match content.bytes(LARGEST)? {
             Some(bytes) => Ok(Some(bytes)),
-            None => Err(Fault::refused(said("read", path, "the file exceeds 16 MiB"))),
+            None => Err(Fault::refused(said("read", path, "the file exceeds 4 MiB"))),
         }
     };
     match read() {

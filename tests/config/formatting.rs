@@ -69,3 +69,11 @@ proptest! {
         }
     }
 }
+
+/// A text with a million brackets is refused at once.
+#[test]
+fn deep_brackets_are_refused() {
+    let text = format!("graph: x\nresources:\n  file: {}", "[".repeat(1_000_000));
+    let refused = steadfast::config::format_graph(&text);
+    assert!(refused.is_err_and(|why| why.to_string().contains("nested too deeply")));
+}

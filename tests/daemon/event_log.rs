@@ -396,6 +396,27 @@ fn c22_a_damaged_log_is_set_aside() {
     assert!(aside.count() >= 1);
 }
 
+/// C-22: a log that is removed while in use is made anew: the gap is told, and the numbers go on.
+#[test]
+fn c22_a_removed_log_is_made_anew() {
+    let host = Host::with(GRAPH);
+    let mut daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    repairs(&host);
+    let before = numbers(&events(&host, &["--since", "1"]));
+    for suffix in ["", "-wal", "-shm"] {
+        drop(std::fs::remove_file(host.path(&format!("state/events.db{suffix}"))));
+    }
+    repairs(&host);
+    host.wait_until("the loss is logged", || daemon.count("events_lost") == 1);
+    stop(&host, &mut daemon);
+    let all = events(&host, &[]);
+    contiguous(&numbers(&all));
+    assert_eq!(all[0]["event"], "gap");
+    assert!(all.iter().any(|event| event["event"] == "changed"), "{all:?}");
+    assert!(numbers(&all).first() > before.last());
+}
+
 /// C-12, S-13: the journal gets each event with its fields; a journal that does not read delays nothing.
 #[test]
 fn c12_the_journal_gets_fields() {

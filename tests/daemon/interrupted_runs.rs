@@ -28,6 +28,7 @@ fn a_begin_without_an_end_is_unknown() {
             stamp: recalled.stamp + 1,
             verb: Verb::Update,
             owes: vec!["exec[told]".into()],
+            pays: None,
         };
         store.commit(&[begin]).expect("kept");
         drop(store);
@@ -46,6 +47,42 @@ fn a_begin_without_an_end_is_unknown() {
         assert!(kept.values().all(|kept| kept.owed.is_none()), "{found:?}: {kept:?}");
         // An adopted object is checked at each start, which costs no write (B-5).
         assert_eq!(kept["file[f]"].interrupted.is_some(), !changes, "{found:?}: {kept:?}");
+    }
+}
+
+/// E-9, row Q: `on_interrupt` holds for a command that a refresh had started. `rerun` does the refresh once more, `skip`
+/// counts it as done, and `ask` waits for the operator. A later refresh is done after a skip.
+#[test]
+fn a_refresh_that_was_cut_off_follows_on_interrupt() {
+    for (word, lines) in [("rerun", 2), ("skip", 1), ("ask", 1)] {
+        let graph = format!(
+            r#"
+graph: g
+resources:
+  file: [{{name: f, path: $DIR/f, content: "declared\n"}}]
+  exec:
+  - name: told
+    shell: /bin/sh
+    cmd: "echo x >> $DIR/told; while ! test -e $DIR/go; do sleep 0.02; done"
+    refresh_only: true
+    subscribe: "file[f]"
+    on_interrupt: {word}
+"#
+        );
+        let host = Host::with(&graph);
+        let daemon = host.run(&[]);
+        host.wait_until("the command runs", || host.exists("told"));
+        daemon.kill_with_children();
+        host.write("go", "");
+        for _ in 0..2 {
+            let applied = host.apply();
+            assert_eq!(host.lines("told").len(), lines, "{word}: {applied}");
+        }
+        if word == "skip" {
+            host.remove("f");
+            host.apply().exits(0).prints("changed exec[told]");
+            assert_eq!(host.lines("told").len(), 2, "a later refresh is done");
+        }
     }
 }
 

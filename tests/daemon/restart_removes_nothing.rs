@@ -100,8 +100,14 @@ fn a_start_ends_a_removal_that_was_cut_off() {
             let text = owned.removal.clone().expect("how it is removed");
             let definition = Vertex::removal_definition(name, &text);
             let (stamp, owes) = (kept.stamp + 1, Vec::new());
-            let begin =
-                Entry::Begin { identity: name.into(), definition, stamp, verb: Verb::Update, owes };
+            let begin = Entry::Begin {
+                identity: name.into(),
+                definition,
+                stamp,
+                verb: Verb::Update,
+                owes,
+                pays: None,
+            };
             SqliteStore::open(&path).and_then(|mut store| store.commit(&[begin])).expect("kept");
         };
         begin("file[a]");

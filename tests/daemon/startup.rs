@@ -195,3 +195,18 @@ fn a_daemon_that_ends_old_commands_is_starting() {
     assert!(starting > 0, "no status came while it started");
     assert!(daemon.log().iter().any(|line| line.message.contains("left running")));
 }
+
+/// H1 of a fault run: a daemon that starts while an apply holds the state waits for its end.
+#[test]
+fn a_start_waits_for_an_apply() {
+    let host = Host::with(
+        "graph: g\nresources:\n  exec:\n  - {name: slow, shell: /bin/sh, cmd: \"touch $DIR/began; while ! test -e $DIR/go; do sleep 0.02; done\"}\n",
+    );
+    let apply = host.command(&["apply"]).spawn().expect("started");
+    host.wait_until("the apply holds the state", || host.exists("began"));
+    let daemon = host.run(&[]);
+    daemon.wait_for("waiting_for_state");
+    host.write("go", "");
+    daemon.wait_for("converged");
+    assert!(apply.wait_with_output().expect("ended").status.success());
+}

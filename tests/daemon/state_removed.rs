@@ -183,3 +183,18 @@ fn a_fenced_daemon_does_not_wait_for_a_repair() {
     assert_eq!(first.ends(), 1);
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
 }
+
+/// H2 of a fault run: the history is removed while in use: the next repair is recorded in a new one.
+#[test]
+fn a_removed_history_is_made_anew() {
+    let host = Host::with(GRAPH);
+    let daemon = run(&host);
+    host.write("f", "first\n");
+    host.wait_until("it is repaired", || host.read("f") == "x\n");
+    shell(&host, "remove $DIR/state/history");
+    host.write("f", "precious\n");
+    host.wait_until("it is repaired", || host.read("f") == "x\n");
+    daemon.wait_for("history_lost");
+    ask(&host, &["undo", "file[f]"]).exits(0);
+    assert_eq!(host.read("f"), "precious\n");
+}

@@ -172,10 +172,12 @@ fn extremes(open: Open<'_>) {
         stamp: u64::MAX - 1,
         verb: Verb::Run,
         owes: vec!["exec[,\"[]]".into(), "".into()],
+        pays: Some(u64::MAX - 2),
     };
     let recalled = after(open, &[&[entry]]);
     assert!(remembered(&recalled, name).interrupted.is_some());
     assert_eq!(remembered(&recalled, name).cut, Some(Verb::Run));
+    assert_eq!(remembered(&recalled, name).cut_pays, Some(u64::MAX - 2));
     assert_eq!(remembered(&recalled, "exec[,\"[]]").owed, Some((u64::MAX - 1, name.to_owned())));
     assert_eq!(recalled.stamp, u64::MAX - 1);
     let mut store = open();
@@ -329,7 +331,7 @@ fn any_entry() -> impl Strategy<Value = Entry> {
             |(identity, definition, stamp, owes)| {
                 let verbs = [Verb::Create, Verb::Update, Verb::Delete, Verb::Refresh, Verb::Run];
                 let verb = verbs[usize::try_from(stamp % 5).expect("small")];
-                Entry::Begin { identity, definition, stamp, verb, owes }
+                Entry::Begin { identity, definition, stamp, verb, owes, pays: None }
             }
         ),
         4 => (identity(), 0..5u64, outcome, 1..40u64, owes(), prop::option::of(1..40u64)).prop_map(

@@ -28,7 +28,14 @@ fn names(names: &[&str]) -> Vec<Arc<str>> {
 
 fn begin(identity: &str, stamp: u64, owes: &[&str]) -> Entry {
     let (definition, owes) = (stamp + 1000, names(owes));
-    Entry::Begin { identity: identity.into(), definition, stamp, verb: Verb::Update, owes }
+    Entry::Begin {
+        identity: identity.into(),
+        definition,
+        stamp,
+        verb: Verb::Update,
+        owes,
+        pays: None,
+    }
 }
 
 fn end(identity: &str, stamp: u64, outcome: Ended, owes: &[&str], paid: Option<u64>) -> Entry {

@@ -8,7 +8,7 @@ use steadfast::store::{
 };
 
 /// The databases of older programs: their tables, with rows and checksums.
-const SCHEMAS: [&str; 7] = [
+const SCHEMAS: [&str; 8] = [
     include_str!("schemas/1.sql"),
     include_str!("schemas/2.sql"),
     include_str!("schemas/3.sql"),
@@ -16,6 +16,7 @@ const SCHEMAS: [&str; 7] = [
     include_str!("schemas/5.sql"),
     include_str!("schemas/6.sql"),
     include_str!("schemas/7.sql"),
+    include_str!("schemas/8.sql"),
 ];
 
 fn pause(reason: &str) -> PauseRecord {

@@ -86,6 +86,7 @@ fn breaks() -> Vec<Break> {
                 stamp: 5,
                 verb: Verb::Create,
                 owes: vec!["y".into()],
+                pays: None,
             }],
             found: "file[a]: the run owes y a refresh: no identity",
             mended: "omitted",
@@ -193,6 +194,7 @@ fn invalid_identities_are_left_out() {
         stamp: 4,
         verb: Verb::Delete,
         owes: vec!["file[a]".into()],
+        pays: None,
     };
     store.commit(&[begin]).expect("kept");
     drop(store);

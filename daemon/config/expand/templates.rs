@@ -37,10 +37,15 @@ struct Names {
     values: Option<usize>,
 }
 
+/// Returns true for a kind with templates: it has a text `content`, which a template makes.
+#[must_use]
+pub fn has_templates(spec: &KindSpec) -> bool {
+    spec.fields.iter().any(|it| it.name == "content" && it.takes == FieldType::Text)
+}
+
 /// Returns true for a key that belongs to a template in a kind that has templates.
 pub(super) fn is_template_key(spec: &KindSpec, name: &str) -> bool {
-    let has_content =
-        spec.fields.iter().any(|it| it.name == "content" && it.takes == FieldType::Text);
+    let has_content = has_templates(spec);
     let is_own = spec.fields.iter().any(|it| it.name == name);
     KEYS.contains(&name) && has_content && !is_own
 }

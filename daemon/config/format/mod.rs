@@ -47,9 +47,30 @@ pub fn format_graph(text: &str) -> Result<String, NotFormatted> {
     Ok(formatted)
 }
 
+/// The greatest depth of brackets in a text, also within strings. A graph has at most 64 levels.
+const DEEPEST_BRACKETS: usize = 1000;
+
+/// Returns the greatest number of brackets that are open at one place.
+fn bracket_depth(text: &str) -> usize {
+    let (mut open, mut most) = (0_usize, 0);
+    for byte in text.bytes() {
+        match byte {
+            b'[' | b'{' => open += 1,
+            b']' | b'}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        most = most.max(open);
+    }
+    most
+}
+
 fn read_values(text: &str) -> Result<serde_yaml::Value, NotFormatted> {
     if text.trim().is_empty() {
         return Ok(serde_yaml::Value::Null);
+    }
+    // The reader of values takes very long for a text that no graph can have.
+    if bracket_depth(text) > DEEPEST_BRACKETS {
+        return Err(NotFormatted::Invalid("the brackets are nested too deeply".to_owned()));
     }
     serde_yaml::from_str(text).map_err(|error| NotFormatted::Invalid(error.to_string()))
 }

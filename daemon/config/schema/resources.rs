@@ -3,9 +3,9 @@
 use super::{described, fields, language, world};
 use crate::config::ast::Relation;
 use crate::config::checks::metaparams::{ALIASES, META};
+use crate::config::has_templates;
 use serde_json::{Map, Value, json};
-use steadfast_resources::KindSet;
-use steadfast_resources::{FieldSpec, FieldType, KindSpec, Receives};
+use steadfast_resources::{FieldSpec, KindSet, KindSpec, Receives};
 
 /// Adds a definition for the metaparams and for each kind.
 pub(super) fn define(kinds: &KindSet, definitions: &mut Map<String, Value>) {
@@ -54,9 +54,7 @@ fn of_kind(spec: &KindSpec) -> Value {
         properties.insert(name.to_owned(), schema);
     }
     properties.insert("export".into(), world::export());
-    let has_template =
-        spec.fields.iter().any(|field| field.name == "content" && field.takes == FieldType::Text);
-    if has_template {
+    if has_templates(spec) {
         for (name, schema) in language::template_keys() {
             properties.insert(name.to_owned(), schema);
         }

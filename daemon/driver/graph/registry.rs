@@ -448,7 +448,8 @@ impl GraphRegistry {
                     entry.resource.traits().repeat == RunPolicy::State
                         || definition == entry.definition
                 });
-                Some((id, RestoredState { owed, interrupted, done: r.done }))
+                let pays = r.cut_pays.map_or(Stamp::NEVER, Stamp);
+                Some((id, RestoredState { owed, interrupted, pays, done: r.done }))
             })
             .collect();
         self.pending.as_ref().map(|pending| pending.recall(each)).unwrap_or_default()
@@ -469,6 +470,7 @@ impl PendingGraph {
                 let recall = each.remove(member).unwrap_or_default();
                 whole.owed = whole.owed.max(recall.owed);
                 whole.interrupted |= recall.interrupted;
+                whole.pays = whole.pays.max(recall.pays);
                 if recall.done != self.rows.get(*member).map(|vertex| vertex.definition) {
                     whole.done = None;
                 }

@@ -5,7 +5,7 @@ use crate::driver::Driver;
 use crate::store::{Ended, Entry, StoredState};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use steadfast_engine::{RestoredState, VertexId};
+use steadfast_engine::{RestoredState, Stamp, VertexId};
 use steadfast_resources::{OnInterrupt, RunPolicy};
 
 impl Driver {
@@ -15,8 +15,8 @@ impl Driver {
         recall: &BTreeMap<VertexId, RestoredState>,
         stamp: u64,
     ) {
-        for id in recall.iter().filter(|(_, r)| r.interrupted).map(|(id, _)| *id) {
-            if let Some(entry) = self.graph.waiting(id)
+        for (id, restored) in recall.iter().filter(|(_, r)| r.interrupted) {
+            if let Some(entry) = self.graph.waiting(*id)
                 && entry.resource.traits().on_interrupt == OnInterrupt::Skip
                 && entry.resource.traits().repeat != RunPolicy::State
             {
@@ -35,7 +35,8 @@ impl Driver {
                     begun: None,
                     stamp,
                     owes: Vec::new(),
-                    paid: None,
+                    // The refreshes that the run was doing count as done, too.
+                    paid: (restored.pays > Stamp::NEVER).then_some(restored.pays.0),
                 });
             }
         }

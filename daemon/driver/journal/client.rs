@@ -407,7 +407,7 @@ mod tests {
             let own = Entry::Own { identity: name.into(), owned: Some(Arc::new(owned)) };
             let (identity, owes) = (name.into(), Vec::new());
             let verb = crate::store::Verb::Create;
-            vec![own, Entry::Begin { identity, definition: 1, stamp, verb, owes }]
+            vec![own, Entry::Begin { identity, definition: 1, stamp, verb, owes, pays: None }]
         };
         assert_eq!(keeper.begin(RunId(1), begin("a", 1), false), None, "the first waits");
         writer.write_next();

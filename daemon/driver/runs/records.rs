@@ -2,7 +2,7 @@
 
 use crate::driver::Driver;
 use crate::store::{Ended, Entry, Verb};
-use steadfast_engine::{Event, Intent, Outcome, Record, VertexId};
+use steadfast_engine::{Event, Intent, Outcome, Record, Stamp, VertexId};
 use steadfast_resources::Failure;
 
 impl Driver {
@@ -53,6 +53,7 @@ impl Driver {
             stamp: intent.stamp.0,
             verb: self.verb(intent, *id),
             owes: owes.clone(),
+            pays: (intent.pays > Stamp::NEVER).then_some(intent.pays.0),
         };
         let begins = self.graph.groups().members(&intent.vertex).iter().map(entry);
         let entries = created.into_iter().chain(begins).collect();

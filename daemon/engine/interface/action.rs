@@ -68,6 +68,8 @@ pub struct Intent {
     pub class: Class,
     /// The children that are owed a refresh unless it is proven that nothing was changed.
     pub owes: Vec<VertexId>,
+    /// The run does the refreshes that are owed to the vertex up to this stamp; [`Stamp::NEVER`] if none is owed.
+    pub pays: Stamp,
 }
 
 /// The class of a change.

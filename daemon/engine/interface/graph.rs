@@ -258,6 +258,8 @@ pub struct RestoredState {
     pub owed: Option<(Stamp, Option<VertexId>)>,
     /// A run of the vertex was cut off between its begin and its end.
     pub interrupted: bool,
+    /// The run that was cut off did the refreshes owed up to this stamp; [`Stamp::NEVER`] if it did none.
+    pub pays: Stamp,
     /// The definition of the vertex's last good run.
     pub done: Option<u64>,
 }

@@ -109,8 +109,9 @@ impl Engine {
         run.quiet = false;
         run.owes.clone_from(&owes);
         run.begun = Some(stamp);
-        let (run, definition) = (run.id, run.definition);
-        self.out.push(Action::Begin(Intent { run, vertex: id, definition, stamp, class, owes }));
+        let (run, definition, pays) = (run.id, run.definition, run.pays);
+        let intent = Intent { run, vertex: id, definition, stamp, class, owes, pays };
+        self.out.push(Action::Begin(intent));
         self.touch(id);
     }
 

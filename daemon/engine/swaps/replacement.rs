@@ -327,8 +327,10 @@ impl Engine {
         let mut vertex = Vertex::new(new);
         let load = vertex.at_load(recall.done, recall.interrupted);
         vertex.done = recall.done == Some(new.definition);
-        if let Some((stamp, by)) = recall.owed {
+        if let Some((stamp, _)) = recall.owed {
             self.stamp = self.stamp.max(stamp);
+        }
+        if let Some((stamp, by)) = vertex.owed_at_load(recall) {
             (vertex.owed, vertex.owed_by) = (stamp, by);
         }
         match load {

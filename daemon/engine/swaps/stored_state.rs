@@ -2,7 +2,7 @@
 
 use crate::interface::action::HeldReason;
 use crate::interface::graph::RestoredState;
-use crate::interface::ids::Stamp;
+use crate::interface::ids::{Stamp, VertexId};
 use crate::state::vertex::Vertex;
 use steadfast_traits::{OnInterrupt, RunPolicy};
 
@@ -20,6 +20,7 @@ impl Vertex {
         RestoredState {
             owed: (self.owed > Stamp::NEVER).then_some((self.owed, self.owed_by)),
             interrupted: self.held_by() == Some(HeldReason::Operator),
+            pays: Stamp::NEVER,
             done: self.done.then_some(self.definition),
         }
     }
@@ -42,7 +43,17 @@ impl Vertex {
                     AtLoad::Process
                 }
             }
+            (RunPolicy::Events, true, OnInterrupt::Wait) => AtLoad::WaitForOperator,
             (RunPolicy::Events, _, _) => AtLoad::Settled,
         }
+    }
+
+    /// Returns the refresh that a load leaves owed. A run that was cut off and is skipped counts as done, with the
+    /// refreshes that it was doing; a later refresh stays owed.
+    pub(crate) fn owed_at_load(&self, recall: &RestoredState) -> Option<(Stamp, Option<VertexId>)> {
+        let is_skipped = recall.interrupted
+            && self.traits.repeat != RunPolicy::State
+            && self.traits.on_interrupt == OnInterrupt::Skip;
+        recall.owed.filter(|(stamp, _)| !is_skipped || *stamp > recall.pays)
     }
 }

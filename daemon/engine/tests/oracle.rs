@@ -134,8 +134,10 @@ impl Oracle {
         let books = &mut self.books;
         books.clock += 1;
         let mut owed = Vec::new();
-        for vertex in books.vertices.values() {
+        for (id, vertex) in &books.vertices {
             if let Some(run) = vertex.running.as_ref().filter(|run| run.applying) {
+                let debt = books.debts.get(id).filter(|since| run.refresh && **since < run.start);
+                books.cut_debts.extend(debt.map(|since| (*id, *since)));
                 owed.extend(run.intent.iter().flat_map(|intent| intent.owes.clone()));
             }
         }
@@ -143,6 +145,7 @@ impl Oracle {
         let mut fresh = Books::new(books.slots, books.one_shot);
         fresh.clock = clock;
         fresh.debts = std::mem::take(&mut books.debts);
+        fresh.cut_debts = std::mem::take(&mut books.cut_debts);
         fresh.debts.extend(owed.into_iter().map(|child| (child, clock)));
         fresh.brake = books.brake;
         fresh.open = std::mem::take(&mut books.open);

@@ -307,6 +307,8 @@ pub(crate) struct Books {
     pub(crate) may_repeat: bool,
     /// Refreshes that must still come after any crash, with the time since which they are owed.
     pub(crate) debts: BTreeMap<VertexId, When>,
+    /// The refreshes that a run was doing when a crash cut it off, with the time since when they are owed.
+    pub(crate) cut_debts: BTreeMap<VertexId, When>,
     pub(crate) last_run: Option<RunId>,
     pub(crate) stop_due: Option<Tick>,
     pub(crate) stopped: bool,
@@ -372,6 +374,7 @@ impl Books {
             announced: None,
             may_repeat: true,
             debts: BTreeMap::new(),
+            cut_debts: BTreeMap::new(),
             last_run: None,
             stop_due: None,
             stopped: false,

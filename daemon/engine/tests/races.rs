@@ -470,7 +470,7 @@ fn a_number_given_anew_is_owed_nothing() {
     let swap = |graph| Step::Swap { graph, operator: false };
     world.steps(&[swap(1), swap(2), Step::Ended(v(0), Outcome::Changed), Step::Commit]);
     let log = world.log.join("\n");
-    assert!(log.contains("owes: [VertexId(1)] })"), "its intent named the child: {log}");
+    assert!(log.contains("owes: [VertexId(1)], pays"), "its intent named the child: {log}");
     let (_, end) = log.rsplit_once("-> End(").expect("its end is recorded");
     // A number is an identity here: the oracle takes the new vertex for the same child.
     assert!(end.contains("outcome: Changed") && end.contains("owes: []"), "{log}");

@@ -21,6 +21,8 @@ pub(crate) struct Records {
     pub(crate) owed: Option<(Stamp, VertexId)>,
     /// The definition of the run that was cut off.
     pub(crate) interrupted: Option<u64>,
+    /// The refreshes that this run did.
+    pub(crate) pays: Stamp,
     pub(crate) open: Option<Intent>,
 }
 
@@ -103,13 +105,14 @@ impl Durable {
                 let owed = kept.owed.map(|(stamp, by)| (stamp, has(graph, by).then_some(by)));
                 // A run that was cut off under another definition does not interrupt the new one.
                 let cut_off = kept.open.as_ref().map(|intent| intent.definition);
+                let pays = kept.open.as_ref().map_or(kept.pays, |intent| intent.pays);
                 let declared = graph.vertices().find(|declared| declared.id == *id);
                 let interrupted = cut_off.or(kept.interrupted).is_some_and(|definition| {
                     declared.is_some_and(|it| {
                         it.traits.repeat == RunPolicy::State || it.definition == definition
                     })
                 });
-                (*id, RestoredState { owed, interrupted, done: kept.done })
+                (*id, RestoredState { owed, interrupted, pays, done: kept.done })
             })
             .collect()
     }
@@ -150,8 +153,8 @@ impl Store {
         let lost: Vec<Intent> =
             self.durable.vertices.values_mut().filter_map(|kept| kept.open.take()).collect();
         for intent in lost {
-            self.durable.vertices.entry(intent.vertex).or_default().interrupted =
-                Some(intent.definition);
+            let kept = self.durable.vertices.entry(intent.vertex).or_default();
+            (kept.interrupted, kept.pays) = (Some(intent.definition), intent.pays);
             for child in &intent.owes {
                 self.durable.owe(*child, intent.stamp, intent.vertex);
             }

@@ -100,6 +100,14 @@ fn judge(file: &File, path: &Path) -> io::Result<()> {
 fn fresh(path: &Path) -> io::Result<File> {
     // The flags exclude symbolic links, and files on which the open would block.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let reader = Reader::here();
+    // A refused file must not be created.
+    if reader.is_strict()
+        && let Some(doubt) = path.parent().and_then(|above| reader.doubts_on_the_way(above))
+    {
+        let why = format!("{}: another user could change the file: {doubt}", printable(path));
+        return Err(io::Error::other(why));
+    }
     let mut file = OpenOptions::new()
         .read(true)
         .append(true)

@@ -15,6 +15,7 @@ use super::session::session_end;
 use crate::api::event_data::{Session, SessionEnd};
 use crate::api::{EventKind, Level};
 use crate::store::database::{self, Fault, move_aside};
+use crate::store::file_identity::FileIdentity;
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -64,6 +65,8 @@ pub enum Mark {
 #[derive(Debug)]
 pub struct Log {
     connection: Connection,
+    /// The database at its path.
+    place: FileIdentity,
     /// The number of the last event.
     last_number: u64,
     /// The number of the start event of this session.
@@ -113,22 +116,41 @@ impl Log {
         let sql = "SELECT max(number) FROM event";
         let last: Option<i64> = connection.query_row(sql, (), |row| row.get(0))?;
         let last = last.unwrap_or_default().cast_unsigned();
+        let place = FileIdentity::of(&path);
         let mut log =
-            Self { connection, last_number: last, run: own_run, retention, unlooked: LOOK };
+            Self { connection, place, last_number: last, run: own_run, retention, unlooked: LOOK };
         if let Some((aside, why)) = aside {
-            log.begin_anew(&aside, &why)?;
+            log.begin_anew(format!(
+                "earlier events cannot be read; the old log is kept at {}: {why}",
+                aside.display()
+            ))?;
         }
         log.end_others()?;
         Ok(log)
     }
 
-    /// Starts a new log after a damaged one. Its first number is the present time in milliseconds since 1970, which was
+    /// Returns true if the database is still at its path.
+    pub(super) fn is_in_place(&self) -> bool {
+        self.place.is_in_place()
+    }
+
+    /// Reports in a new log that the one before it was removed while it was in use.
+    pub(super) fn begin_after_removal(&mut self) -> Result<(), Unwritable> {
+        tracing::error!(
+            event = "events_lost",
+            "the event log was removed while in use, and was recreated: {}",
+            self.place.path().display()
+        );
+        self.begin_anew(
+            "earlier events are lost: the event log was removed while in use".to_owned(),
+        )
+    }
+
+    /// Starts a new log after a damaged or removed one. Its first number is the present time in milliseconds since 1970, which was
     /// never used: no host records a thousand events per second all the time.
-    fn begin_anew(&mut self, aside: &Path, why: &str) -> Result<(), Unwritable> {
-        let (at, aside) = (unix_ms(), aside.display());
+    fn begin_anew(&mut self, reason: String) -> Result<(), Unwritable> {
+        let at = unix_ms();
         self.last_number = self.last_number.max(at);
-        let reason =
-            format!("earlier events cannot be read; the old log is kept at {aside}: {why}");
         self.append(&[(at, NewEvent::gap(None, reason, Level::Error))], &[])?;
         Ok(())
     }

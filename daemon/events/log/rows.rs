@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 pub(super) const SCHEMA: i64 = 2;
 
 /// The layout that identifies a database as an event log.
-pub(super) const LAYOUT: Layout = Layout { schema: SCHEMA, asks };
+pub(super) const LAYOUT: Layout = Layout { schema: SCHEMA, asks, later: |_| Vec::new() };
 
 /// The maximum length of an event's text in bytes; a longer event is replaced by an error event (C-17).
 pub(super) const LONGEST: usize = 1 << 20;

@@ -46,6 +46,8 @@ struct Work {
     /// The number of events lost while the log could not be written.
     lost: u64,
     log: Option<Log>,
+    /// The log was removed while in use, and the new one does not say so yet.
+    is_removed: bool,
     /// The number of the start event of this session.
     run: Option<u64>,
     /// This session, once its start event was published.
@@ -156,11 +158,20 @@ impl LogWriter {
     /// Opens the log, unless an attempt failed a moment ago.
     fn open(&self, work: &mut Work) {
         let is_due = work.trouble.as_ref().is_none_or(|trouble| trouble.again <= Instant::now());
+        if work.log.take_if(|log| !log.is_in_place()).is_some() {
+            work.is_removed = true;
+        }
         if work.log.is_some() || !is_due {
             return;
         }
         match Log::open(&self.directory, self.retention, work.run) {
-            Ok(log) => {
+            Ok(mut log) => {
+                if work.is_removed {
+                    work.is_removed = false;
+                    if let Err(error) = log.begin_after_removal() {
+                        return self.broken(work, &error.to_string());
+                    }
+                }
                 if work.lost > 0 {
                     let event = (unix_ms(), dropped(std::mem::take(&mut work.lost)));
                     work.waiting.push_front(PendingEvent {

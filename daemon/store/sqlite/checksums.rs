@@ -10,6 +10,11 @@ pub(super) fn cut(record: &Record) -> Option<Verb> {
     record.cut.filter(|_| record.interrupted.is_some())
 }
 
+/// Returns the stamp of the refreshes that an interrupted run did; none without an interruption.
+pub(super) fn cut_pays(record: &Record) -> Option<u64> {
+    record.cut_pays.filter(|_| record.interrupted.is_some())
+}
+
 /// Returns the checksum of a row.
 pub(super) fn sum_of(identity: &str, record: &Record) -> u64 {
     let mut sum = Sum::default();
@@ -44,6 +49,15 @@ pub(super) fn sum_of(identity: &str, record: &Record) -> u64 {
     if let Some(cut) = cut(record) {
         sum.text(Some("cut"));
         sum.text(Some(cut.word()));
+    }
+    // Rows of schemas before the ninth have neither value.
+    if let Some(pays) = record.flight.as_ref().and_then(|flight| flight.pays) {
+        sum.text(Some("pays"));
+        sum.number(Some(pays));
+    }
+    if let Some(pays) = cut_pays(record) {
+        sum.text(Some("cut_pays"));
+        sum.number(Some(pays));
     }
     if let Some(owned) = &record.owned {
         sum.text(Some("owned"));

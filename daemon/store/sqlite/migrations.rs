@@ -18,18 +18,19 @@ pub(super) struct Columns {
 }
 
 /// The columns of each schema. The first has no values, the second no pauses of resources, the third no ownership;
-/// those before the seventh have no operation of runs and no duration of pauses.
-const COLUMNS: [Columns; 5] = [
+/// those before the seventh have no operation of runs and no duration of pauses, those before the ninth no refreshes of
+/// runs.
+const COLUMNS: [Columns; 6] = [
     Columns {
         most: "identity, done, owed, cause, sum, NULL, NULL, NULL, NULL, NULL, \
                coalesce(interrupted, begun, definition, owes) IS NOT NULL",
-        few: "interrupted, begun, definition, owes, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL",
+        few: "interrupted, begun, definition, owes, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL",
         whole: UNTIMED,
     },
     Columns {
         most: "identity, done, owed, cause, sum, NULL, NULL, NULL, NULL, NULL, \
                coalesce(interrupted, begun, definition, owes, sent, taken) IS NOT NULL",
-        few: "interrupted, begun, definition, owes, sent, taken, NULL, NULL, NULL, NULL, NULL, NULL",
+        few: "interrupted, begun, definition, owes, sent, taken, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL",
         whole: UNTIMED,
     },
     Columns {
@@ -41,8 +42,15 @@ const COLUMNS: [Columns; 5] = [
     Columns { most: OWNED, few: VERBLESS, whole: UNTIMED },
     Columns {
         most: OWNED,
-        few: "interrupted, begun, definition, owes, sent, taken, parked, parked_until, verb, epoch, cut, parked_for",
-        whole: "stamp, reason, until, rows, digest, sum, lasts",
+        few: "interrupted, begun, definition, owes, sent, taken, parked, parked_until, verb, epoch, cut, parked_for, \
+              NULL, NULL",
+        whole: TIMED,
+    },
+    Columns {
+        most: OWNED,
+        few: "interrupted, begun, definition, owes, sent, taken, parked, parked_until, verb, epoch, cut, parked_for, \
+              pays, cut_pays",
+        whole: TIMED,
     },
 ];
 
@@ -51,19 +59,24 @@ const OWNED: &str = "identity, done, owed, cause, sum, owned, graph, thing, remo
      coalesce(interrupted, begun, definition, owes, sent, taken, parked, parked_until) IS NOT NULL";
 
 /// The columns of schemas without the operation of runs.
-const VERBLESS: &str = "interrupted, begun, definition, owes, sent, taken, parked, parked_until, NULL, NULL, NULL, NULL";
+const VERBLESS: &str = "interrupted, begun, definition, owes, sent, taken, parked, parked_until, NULL, NULL, NULL, \
+     NULL, NULL, NULL";
 
 /// The columns of schemas without the duration of pauses.
 const UNTIMED: &str = "stamp, reason, until, rows, digest, sum, NULL";
 
+/// The columns of schemas with the duration of pauses.
+const TIMED: &str = "stamp, reason, until, rows, digest, sum, lasts";
+
 /// Returns the columns of a schema. An unknown version is read as the newest.
 pub(super) fn columns_of(version: i64) -> Columns {
-    let [first, values, pauses, owners, newest] = COLUMNS;
+    let [first, values, pauses, owners, verbs, newest] = COLUMNS;
     match version {
         1 => first,
         2 => values,
         3 => pauses,
         4..=6 => owners,
+        7..=8 => verbs,
         _ => newest,
     }
 }
@@ -110,6 +123,11 @@ pub(super) fn upgrade(connection: &mut Connection, from: i64, schema: i64) -> Re
     // The manifest of a schema before the fifth was just made, with its time.
     if (5..manifest::HAS_TIME).contains(&from) {
         transaction.execute_batch("ALTER TABLE manifest ADD COLUMN written_at INTEGER")?;
+    }
+    if from < 9 {
+        transaction.execute_batch(
+            "ALTER TABLE resource ADD COLUMN pays INTEGER; ALTER TABLE resource ADD COLUMN cut_pays INTEGER",
+        )?;
     }
     transaction.pragma_update(None, "user_version", schema)?;
     Ok(transaction.commit()?)

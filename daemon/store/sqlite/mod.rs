@@ -44,7 +44,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The schema that this program writes, and the newest that it reads.
-const SCHEMA: i64 = 8;
+const SCHEMA: i64 = 9;
 
 /// A store that writes entries to `state.db` in the state directory, and holds the directory.
 #[derive(Debug)]

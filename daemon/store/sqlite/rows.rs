@@ -2,7 +2,7 @@
 
 use super::super::StoreError;
 use super::super::database::{self, Fault};
-use super::checksums::{cut, sum_of, sum_of_whole};
+use super::checksums::{cut, cut_pays, sum_of, sum_of_whole};
 use super::manifest::{self, Manifest};
 use super::migrations::Columns;
 use super::{SCHEMA, fence, migrations, ownership};
@@ -36,7 +36,9 @@ CREATE TABLE resource (
     verb TEXT,
     epoch INTEGER,
     cut TEXT,
-    parked_for INTEGER
+    parked_for INTEGER,
+    pays INTEGER,
+    cut_pays INTEGER
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE whole (
     id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -212,8 +214,9 @@ impl<'t> Batch<'t> {
     pub(super) fn write(mut self) -> Result<(), Fault> {
         let mut replace = self.transaction.prepare_cached(
             "INSERT OR REPLACE INTO resource (identity, done, owed, cause, interrupted, begun, definition, owes, sum, \
-             sent, taken, parked, parked_until, owned, graph, thing, removal, needs, verb, epoch, cut, parked_for) \
-             VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22)",
+             sent, taken, parked, parked_until, owned, graph, thing, removal, needs, verb, epoch, cut, parked_for, \
+             pays, cut_pays) \
+             VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22,?23,?24)",
         )?;
         let mut delete =
             self.transaction.prepare_cached("DELETE FROM resource WHERE identity = ?1")?;
@@ -257,6 +260,8 @@ impl<'t> Batch<'t> {
                 flight.map(|flight| flight.epoch.cast_signed()),
                 cut(record).map(Verb::word),
                 record.parked.as_ref().and_then(|pause| pause.lasts).map(u64::cast_signed),
+                flight.and_then(|flight| flight.pays).map(u64::cast_signed),
+                cut_pays(record).map(u64::cast_signed),
             ])?;
         }
         write_whole(self.transaction, &self.whole, self.tally)
@@ -304,6 +309,7 @@ struct Reading<'c> {
 struct Few {
     interrupted: Option<u64>,
     cut: Option<Verb>,
+    cut_pays: Option<u64>,
     flight: Option<Box<InFlight>>,
     sent: Option<OpaqueText>,
     taken: Option<Arc<str>>,
@@ -339,6 +345,7 @@ impl<'c> Reading<'c> {
             owed,
             interrupted: few.interrupted,
             cut: few.cut,
+            cut_pays: few.cut_pays,
             flight: few.flight,
             sent: few.sent,
             taken: few.taken,
@@ -368,7 +375,14 @@ impl<'c> Reading<'c> {
                 let verb = verb(text(row, 8)?)?;
                 // Without a verb the epoch is not part of the checksum.
                 let epoch = number(row, 9)?.filter(|_| verb.is_some()).unwrap_or_default();
-                Some(Box::new(InFlight { definition, stamp, verb, epoch, owes }))
+                Some(Box::new(InFlight {
+                    definition,
+                    stamp,
+                    verb,
+                    epoch,
+                    owes,
+                    pays: number(row, 12)?,
+                }))
             }
             (None, None, None) => None,
             _ => return Err(damaged("an incomplete begin record")),
@@ -383,6 +397,7 @@ impl<'c> Reading<'c> {
         Ok(Few {
             interrupted,
             cut: verb(text(row, 10)?)?.filter(|_| interrupted.is_some()),
+            cut_pays: number(row, 13)?.filter(|_| interrupted.is_some()),
             flight,
             sent: text(row, 4)?.map(|text| OpaqueText(text.into())),
             taken: text(row, 5)?.map(Into::into),

@@ -6,7 +6,12 @@ use super::{SCHEMA, manifest};
 use crate::store::database::Layout;
 
 /// The layout by which our database is recognised.
-pub(super) const LAYOUT: Layout = Layout { schema: SCHEMA, asks };
+pub(super) const LAYOUT: Layout = Layout { schema: SCHEMA, asks, later };
+
+/// Returns a query that only a later schema can answer, for schemas whose number differs in one bit.
+fn later(version: i64) -> Vec<String> {
+    if version < 9 { vec!["SELECT pays FROM resource".to_owned()] } else { Vec::new() }
+}
 
 /// Returns the queries that a database of this schema can answer.
 fn asks(version: i64) -> Vec<String> {

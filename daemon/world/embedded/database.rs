@@ -1,6 +1,7 @@
 //! The tables of the embedded world: entries, the history of changes, and leases.
 
 use super::BootClock;
+use crate::store::file_identity::FileIdentity;
 use crate::world::{
     Committed, Compare, Entry, KeyChange, LeaseId, Operation, Range, Transaction, WatchBatch,
     WorldError,
@@ -30,6 +31,8 @@ CREATE TABLE IF NOT EXISTS leases (
 /// The database of an embedded world.
 pub(super) struct Database {
     connection: Connection,
+    /// The file at its path; none in memory.
+    place: Option<FileIdentity>,
     clock: BootClock,
     written: u64,
 }
@@ -83,9 +86,21 @@ impl Database {
             connection.execute_batch(&format!("BEGIN IMMEDIATE; {SCHEMA} COMMIT;"))
         };
         setup().map_err(failed)?;
-        let mut database = Self { connection, clock, written: 0 };
+        let place = path.map(FileIdentity::of);
+        let mut database = Self { connection, place, clock, written: 0 };
         database.end_leases_of_other_boots()?;
         Ok(database)
+    }
+
+    /// Fails if the database was removed or replaced: other processes would not see what is written here.
+    pub(super) fn check_place(&self) -> Result<(), WorldError> {
+        match self.place.as_ref().filter(|place| !place.is_in_place()) {
+            None => Ok(()),
+            Some(place) => Err(WorldError::Unavailable(format!(
+                "{} was removed or replaced while in use: restore it, or restart the daemons",
+                place.path().display()
+            ))),
+        }
     }
 
     /// Returns the revision of the last write through this connection.

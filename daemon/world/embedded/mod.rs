@@ -88,7 +88,7 @@ impl EmbeddedWorld {
         let inner = Arc::clone(&self.0);
         let done = tokio::task::spawn_blocking(move || {
             let mut database = inner.database.lock().unwrap_or_else(PoisonError::into_inner);
-            let result = call(&mut database);
+            let result = database.check_place().and_then(|()| call(&mut database));
             let revision = database.last_written();
             drop(database);
             inner.written.send_if_modified(|seen| {

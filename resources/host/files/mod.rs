@@ -25,7 +25,7 @@ pub use objects::extended::{ExtendedAttributes, ExtendedChange};
 pub use objects::remove::Reach;
 pub use paths::dir_walk::{DirWalk, Entered};
 pub use paths::directory_identity::{Directory, DirectoryIds};
-pub use paths::entry::{Entry, EntryStat, SET_ID};
+pub use paths::entry::{Entry, EntryStat, SET_ID, SET_UID};
 pub use paths::path_forecast::{Coming, End, Ground, Name, Resolution, Resolver, Thing};
 pub use paths::protected_paths::{is_purgeable, is_sacred};
 pub use prior_state::enclosure::RestoredDirectories;

@@ -67,7 +67,7 @@ fn start_thread(
     name: &str,
     work: impl FnOnce() + Send + 'static,
 ) -> Result<JoinHandle<()>, Failure> {
-    let trouble = |why| Failure::new(format!("no thread for commands: {why}"));
+    let trouble = |why| Failure::new(format!("no thread for commands: {why}")).passing();
     std::thread::Builder::new().name(name.to_owned()).spawn(work).map_err(trouble)
 }
 
@@ -93,6 +93,11 @@ fn start() -> Result<Handle, Failure> {
     let trouble =
         |why: &dyn ToString| Failure::new(format!("no thread for commands: {}", why.to_string()));
     started.recv().map_err(|why| trouble(&why))?.map_err(|why| trouble(&why))
+}
+
+fn is_shortage(error: &io::Error) -> bool {
+    let found = error.raw_os_error().map(Errno::from_raw);
+    matches!(found, Some(Errno::EAGAIN | Errno::ENOMEM | Errno::EMFILE | Errno::ENFILE))
 }
 
 /// Starts a command on the calling thread; none if no caller wants the command any more.
@@ -121,7 +126,9 @@ pub(in crate::host) fn spawn(
     let started = if switches { with_own_keyring(alone, start)? } else { start() };
     let child = started.map_err(|why| {
         let name = command.argv.first().map_or("", String::as_str);
-        Failure::new(format!("{} cannot be started: {why}", printable(name)))
+        let failure = Failure::new(format!("{} cannot be started: {why}", printable(name)));
+        // A lack of tasks, memory or descriptors passes without an event.
+        if is_shortage(&why) { failure.passing() } else { failure }
     })?;
     super::core_dumps::give_back(Pid::from_child(&child));
     group.started(Pid::from_child(&child));

@@ -85,7 +85,7 @@ pub(crate) fn cut_off(kept: &mut MemoryStore, loaded: &LoadedGraph, chance: &mut
     let vertex = &loaded.vertices[from];
     let (identity, definition) = (Arc::clone(&vertex.identity), vertex.definition);
     let verb = Verb::Update;
-    kept.commit(&[Entry::Begin { identity, definition, stamp, verb, owes }])
+    kept.commit(&[Entry::Begin { identity, definition, stamp, verb, owes, pays: None }])
         .expect("memory keeps all");
     true
 }

@@ -6,8 +6,8 @@ pub(crate) const ALL: &[Breakage] = &[
     broken(
         ("e09-the-intent-owes-nobody", "E-9", "a crash during the apply loses the refresh"),
         "runs/steps.rs",
-        "Action::Begin(Intent { run, vertex: id, definition, stamp, class, owes })",
-        "Action::Begin(Intent { run, vertex: id, definition, stamp, class, owes: vec![] })",
+        "Intent { run, vertex: id, definition, stamp, class, owes, pays }",
+        "Intent { run, vertex: id, definition, stamp, class, owes: vec![], pays }",
     ),
     broken(
         ("e09-pays-what-came-later", "E-9, W-8", "what came during the run is paid, too"),

@@ -129,14 +129,23 @@ impl Books {
         }
     }
 
-    fn added(&self, declared: &VertexSpec, recall: Option<&RestoredState>) -> Vertex {
+    fn added(&mut self, declared: &VertexSpec, recall: Option<&RestoredState>) -> Vertex {
         let mut vertex = Vertex::new(declared, self.now);
         let recall = recall.cloned().unwrap_or_default();
-        vertex.owed = recall.owed.map(|_| self.clock);
-        vertex.owed_stamp = recall.owed.map_or(Stamp::NEVER, |(stamp, _)| stamp);
+        let traits = declared.traits;
+        // A skipped run counts as done, with the refreshes that it was doing (E-9).
+        let is_skipped = recall.interrupted
+            && traits.repeat != RunPolicy::State
+            && traits.on_interrupt == OnInterrupt::Skip;
+        let owed = recall.owed.filter(|(stamp, _)| !(is_skipped && *stamp <= recall.pays));
+        let cut = self.cut_debts.remove(&declared.id).filter(|_| is_skipped);
+        if cut.is_some() && self.debts.get(&declared.id) == cut.as_ref() {
+            self.debts.remove(&declared.id);
+        }
+        vertex.owed = owed.map(|_| self.clock);
+        vertex.owed_stamp = owed.map_or(Stamp::NEVER, |(stamp, _)| stamp);
         let ran = recall.done == Some(declared.definition);
         vertex.done = ran;
-        let traits = declared.traits;
         let runs = match traits.repeat {
             RunPolicy::State => true,
             RunPolicy::Once | RunPolicy::EachStart if recall.interrupted => {
@@ -157,6 +166,10 @@ impl Books {
             }
             RunPolicy::EachStart => true,
             RunPolicy::Once => !ran,
+            RunPolicy::Events if recall.interrupted && traits.on_interrupt == OnInterrupt::Wait => {
+                vertex.phase = Phase::Operator;
+                false
+            }
             RunPolicy::Events => {
                 if recall.interrupted {
                     vertex.may(self.clock);

@@ -87,7 +87,11 @@ fn refreshed(interrupted: OnInterrupt) -> Shape {
 
 /// Returns a world in which the apply of the refreshed operation is in progress.
 fn refreshing(interrupted: OnInterrupt) -> World {
-    let mut world = settled(&[refreshed(interrupted)]);
+    refreshing_in(refreshed(interrupted))
+}
+
+fn refreshing_in(shape: Shape) -> World {
+    let mut world = settled(&[shape]);
     world.steps(&[Step::Changed(v(0))]);
     repair(&mut world, 0);
     world.steps(&[Step::Checked(v(1), RunVerdict::Differs), Step::Commit]);
@@ -123,5 +127,44 @@ fn e09_a_refresh_that_was_cut_off_waits_for_the_operator() {
     repair(&mut world, 1);
     assert_eq!(standing(&world, 1), VertexStatus::Settled);
     assert!(world.engine.is_converged(), "all that was owed is paid");
+    sound(&world);
+}
+
+/// E-9, row Q: `skip` counts the cut-off run as done, with the refresh that had started it; a later refresh is done.
+#[test]
+fn e09_a_refresh_that_was_cut_off_and_skipped_is_done() {
+    for check in [RunPolicy::Once, RunPolicy::EachStart, RunPolicy::Events] {
+        let shape = refreshed(OnInterrupt::Skip).traits(1, |traits| traits.repeat = check);
+        let mut world = refreshing_in(shape);
+        for _ in 0..2 {
+            restart(&mut world);
+            sound(&world);
+            assert_eq!(started(&world), [0], "{check:?}\n{}", world.log.join("\n"));
+            assert_eq!(standing(&world, 1), VertexStatus::Settled, "{check:?}");
+        }
+        world.steps(&[Step::Changed(v(0))]);
+        repair(&mut world, 0);
+        assert!(world.starts.last().is_some_and(|start| start.vertex == v(1) && start.refresh));
+        repair(&mut world, 1);
+        assert!(world.engine.is_converged(), "{check:?}: the later refresh is paid");
+        sound(&world);
+    }
+}
+
+/// E-9, row Q: a refresh that arrived during the run that was cut off stays owed.
+#[test]
+fn e09_a_refresh_during_a_skipped_run_stays_owed() {
+    let mut world = refreshing(OnInterrupt::Skip);
+    world.steps(&[Step::Changed(v(0))]);
+    repair(&mut world, 0);
+    restart(&mut world);
+    sound(&world);
+    assert!(
+        world.starts.last().is_some_and(|start| start.vertex == v(1) && start.refresh),
+        "{}",
+        world.log.join("\n")
+    );
+    repair(&mut world, 1);
+    assert!(world.engine.is_converged());
     sound(&world);
 }

@@ -14,6 +14,9 @@ use std::sync::Arc;
 /// that runs the file.
 pub const SET_ID: u32 = 0o6000;
 
+/// The bit of the mode that gives the rights of the owner.
+pub const SET_UID: u32 = 0o4000;
+
 /// A name in an open directory.
 #[derive(Debug)]
 pub struct Entry<'a> {

@@ -421,6 +421,25 @@ impl Files {
             || self.leads_through_takeover(path))
     }
 
+    /// Rejects set-id bits or capabilities for a file whose content another user can have chosen: somebody besides root
+    /// and the trusted owner can write the file, or put another one in its place.
+    pub fn guard_privileges(
+        &self,
+        spot: &Entry<'_>,
+        found: &EntryStat,
+        trusted: Option<u32>,
+    ) -> Result<(), Fault> {
+        if !self.is_root() || found.kind == FileType::Directory {
+            return Ok(());
+        }
+        let reader = Reader::here().on_behalf_of(trusted);
+        let Some(doubt) = reader.doubts_on_the_way(spot.path()) else { return Ok(()) };
+        let why = "others can have chosen the program that would get these rights";
+        let hint =
+            format!("declare its content, or move it away from others ({doubt}); or force: true");
+        Err(Fault::refused(said("give rights to", spot.path(), why).hint(hint)))
+    }
+
     /// Rejects restoring set-id bits of a file whose content a stranger could have changed since.
     pub(in crate::host::files) fn guard_set_id(
         &self,

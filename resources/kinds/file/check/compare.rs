@@ -2,7 +2,7 @@
 
 use crate::change::Difference;
 use crate::host::files::{
-    AccountKind, Attributes, Comparison, Content, Entry, EntryStat, Fault, Files, SET_ID,
+    AccountKind, Attributes, Comparison, Content, Entry, EntryStat, Fault, Files, SET_ID, SET_UID,
     account_name, denies_others, is_temporary, printable, said,
 };
 use crate::kinds::file::File;
@@ -326,6 +326,12 @@ impl Look<'_> {
             }
             if matches!(self.want, Want::IfThere { .. }) {
                 self.files.guard_given(self.spot, seen, wanted)?;
+            }
+            // The owner may choose the program that gets the owner's rights, but not the one that gets those of a group.
+            let set_id = after.mode.unwrap_or_default() & SET_ID;
+            if set_id != 0 {
+                let owner = end.declared.owner.or(Some(seen.uid)).filter(|_| set_id == SET_UID);
+                self.files.guard_privileges(self.spot, seen, owner)?;
             }
         }
         Ok(attributes_work(seen, drift, differences))

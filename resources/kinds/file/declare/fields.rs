@@ -25,7 +25,8 @@ pub(in crate::kinds::file) fn build(
         return hard_link::build(name, fields);
     }
     let mut wrong = Vec::new();
-    let extended = extended::read_fields(&mut fields, &mut wrong);
+    let force = fields.bool("force").unwrap_or(false);
+    let extended = extended::read_fields(&mut fields, force, &mut wrong);
     let path = compose(name, &mut fields, &mut wrong).and_then(|text| plain(&text, &mut wrong));
     let (path, is_directory) = path.unwrap_or_default();
     let state = state(&mut fields, &mut wrong);
@@ -68,7 +69,6 @@ pub(in crate::kinds::file) fn build(
                 .hint("omit `mode`, or declare the mode of the target file"),
         );
     }
-    let force = fields.bool("force").unwrap_or(false);
     let known = Known {
         path: &path,
         thing: match state {

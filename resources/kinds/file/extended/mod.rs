@@ -46,7 +46,11 @@ struct Premise(Option<Change>);
 pub(super) struct ExtendedFields(Option<ExtendedSet>);
 
 /// Takes the fields.
-pub(super) fn read_fields(fields: &mut Fields, wrong: &mut Vec<Invalid>) -> ExtendedFields {
+pub(super) fn read_fields(
+    fields: &mut Fields,
+    force: bool,
+    wrong: &mut Vec<Invalid>,
+) -> ExtendedFields {
     let keeps_mode = fields.has("mode");
     let entries = fields.texts("acl").map(|texts| {
         let mut entries = Vec::new();
@@ -85,7 +89,14 @@ pub(super) fn read_fields(fields: &mut Fields, wrong: &mut Vec<Invalid>) -> Exte
         return ExtendedFields(None);
     }
     let path = PathBuf::new();
-    ExtendedFields(Some(ExtendedSet { path, acl: entries, keeps_mode, xattrs, capabilities }))
+    ExtendedFields(Some(ExtendedSet {
+        path,
+        acl: entries,
+        keeps_mode,
+        xattrs,
+        capabilities,
+        force,
+    }))
 }
 
 impl ExtendedFields {

@@ -34,6 +34,8 @@ pub(super) struct ExtendedSet {
     /// The attributes by name; none for one that must not exist.
     pub(super) xattrs: Option<Vec<(String, Option<String>)>>,
     pub(super) capabilities: Option<Capabilities>,
+    /// Capabilities are given to a program that others can have chosen, too.
+    pub(super) force: bool,
 }
 
 /// All extended attributes of an object, name and value.
@@ -154,6 +156,9 @@ impl ExtendedSet {
             changes.push((name, value));
         }
         if let Some(wanted) = self.capabilities.filter(|_| differing.contains(&CAPABILITIES)) {
+            if wanted.text().is_some() && !self.force {
+                files.guard_privileges(&spot, &seen, None)?;
+            }
             changes.push((capabilities::NAME, wanted.text().map(|_| wanted.encode())));
         }
         let changes: Vec<_> =

@@ -46,9 +46,32 @@ fn set_id_bits_stay_dropped_when_a_relative_mode_does_not_name_them() {
     }
     for named in ["06755", "ug+s"] {
         strangers::write(&path, "x", 0o755);
-        made(&host, &file(&path, &[("owner", "root"), ("mode", named)]));
+        made(&host, &file(&path, &[("owner", "root"), ("mode", named), ("force", "true")]));
         assert_eq!(mode(&path), 0o6755, "{named}");
     }
+}
+
+/// A program of a stranger gets no set-id bits and no capabilities, unless the graph gives its content or `force`.
+#[test]
+fn a_strangers_program_gets_no_rights() {
+    const WHY: &str = "others can have chosen the program";
+    let (host, (_dir, shared)) = (Host::default(), shared());
+    let path = shared.join("tool");
+    for given in [
+        vec![("owner", "root"), ("mode", "04755")],
+        vec![("owner", "root"), ("group", "shadow"), ("mode", "02755")],
+        vec![("group", "shadow"), ("mode", "02755")],
+        vec![("state", "undefined"), ("owner", "root"), ("mode", "u+s")],
+        vec![("capabilities", "cap_setuid=ep")],
+    ] {
+        strangers::write(&path, "x", 0o755);
+        let words = refused(&host, &file(&path, &given));
+        assert!(words.contains(WHY), "{given:?}: {words}");
+        assert_eq!(mode(&path) & 0o6000, 0, "{given:?}");
+    }
+    strangers::write(&path, "x", 0o755);
+    made(&host, &file(&path, &[("content", "own"), ("owner", "root"), ("mode", "04755")]));
+    assert_eq!((mode(&path), owner(&path).0), (0o4755, 0), "a declared content");
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn hash_store<H: Hasher>(store: &Store, is_read: bool, state: &mut H) {
     for entry in &store.written {
         match entry {
             Entry::Begin(intent) => {
-                stamps.insert(intent.stamp);
+                stamps.extend([intent.stamp, intent.pays]);
             }
             Entry::End(record) => {
                 stamps.insert(record.stamp);
@@ -87,13 +87,15 @@ fn hash_store<H: Hasher>(store: &Store, is_read: bool, state: &mut H) {
     }
     for kept in store.durable.vertices.values() {
         stamps.extend(kept.owed.map(|(stamp, _)| stamp));
-        stamps.extend(kept.open.as_ref().map(|intent| intent.stamp));
+        stamps.extend(kept.open.iter().flat_map(|intent| [intent.stamp, intent.pays]));
+        stamps.insert(kept.pays);
     }
     let rank: BTreeMap<Stamp, usize> = stamps.into_iter().zip(0..).collect();
     for entry in &store.written {
         match entry {
             Entry::Begin(intent) => {
-                (0, intent.vertex, rank.get(&intent.stamp), &intent.owes).hash(state);
+                let ranks = (rank.get(&intent.stamp), rank.get(&intent.pays));
+                (0, intent.vertex, ranks, &intent.owes).hash(state);
             }
             Entry::End(record) => {
                 let paid = record.paid.and_then(|paid| rank.get(&paid));
@@ -106,8 +108,11 @@ fn hash_store<H: Hasher>(store: &Store, is_read: bool, state: &mut H) {
     }
     for (id, kept) in &store.durable.vertices {
         let owed = kept.owed.map(|(stamp, by)| (rank.get(&stamp), by));
-        let open = kept.open.as_ref().map(|intent| (rank.get(&intent.stamp), &intent.owes));
-        (id, kept.done, owed, kept.interrupted, open).hash(state);
+        let open = kept
+            .open
+            .as_ref()
+            .map(|intent| (rank.get(&intent.stamp), rank.get(&intent.pays), &intent.owes));
+        (id, kept.done, owed, kept.interrupted, rank.get(&kept.pays), open).hash(state);
     }
     store.durable.pause.is_some().hash(state);
 }
@@ -120,7 +125,7 @@ fn hash_books<H: Hasher>(books: &Books, state: &mut H) {
         terms.vertex(vertex, state);
     }
     books.leaving.len().hash(state);
-    for (id, at) in &books.debts {
+    for (id, at) in books.debts.iter().chain(&books.cut_debts) {
         (id, terms.when(*at)).hash(state);
     }
     books.edges.hash(state);
@@ -199,7 +204,7 @@ impl Terms {
                 below.entry(*above).or_default().extend(start);
             }
         }
-        whens.extend(books.debts.values().copied());
+        whens.extend(books.debts.values().chain(books.cut_debts.values()).copied());
         let whens = whens.into_iter().zip(0..).collect();
         let stamps = stamps.into_iter().zip(0..).collect();
         Self { now: books.now, whens, stamps, below }
