@@ -211,7 +211,8 @@ fn failure(failed: &Failed) -> String {
     let mut parts: Vec<String> = failed.error.iter().map(error).collect();
     if failed.waiting.count > 0 {
         let waiting = &failed.waiting;
-        parts.push(format!("{} dependents waiting: {}", waiting.count, names(waiting)));
+        let dependents = count(waiting.count, "dependent");
+        parts.push(format!("{dependents} waiting: {}", names(waiting)));
     }
     parts.join("; ")
 }

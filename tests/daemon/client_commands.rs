@@ -83,9 +83,9 @@ fn the_status_says_what_stands_in_the_way() {
     host.ask_daemon(&["events", "file[below]"]).exits(0).prints("changed file[below]: created");
     host.ask_daemon(&["workers"])
         .exits(0)
-        .prints("control: running, 1 starts, listens at")
-        .prints("store: running, 1 starts")
-        .prints("lease: running, 1 starts, held, epoch 1, inputs: store\n");
+        .prints("control: running, 1 start, listens at")
+        .prints("store: running, 1 start")
+        .prints("lease: running, 1 start, held, epoch 1, inputs: store\n");
 
     host.ask_daemon(&["stop"]).exits(0);
     assert_eq!(daemon.ends(), 0);

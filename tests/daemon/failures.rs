@@ -64,7 +64,7 @@ fn fixing_the_cause_heals_it() {
     let daemon = host.run(&["--sweep", "0"]);
     let line = daemon.wait_for_of("failed", "exec[bad]");
     assert!(
-        line.message.contains("1 dependents waiting: ") && line.message.contains("file[child]"),
+        line.message.contains("1 dependent waiting: ") && line.message.contains("file[child]"),
         "{line:?}"
     );
     assert_eq!(host.lines("tries").len(), 3);

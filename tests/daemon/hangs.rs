@@ -187,7 +187,7 @@ fn a_driver_that_hangs_is_named_and_starves_the_watchdog() {
     fault(&host, "driver", "hang");
     let line = daemon.wait_for("hangs");
     assert!(line.message.starts_with("driver: the thread has not responded for"), "{line:?}");
-    host.ask_daemon(&["workers"]).exits(0).prints("driver: running, 1 starts, hangs for");
+    host.ask_daemon(&["workers"]).exits(0).prints("driver: running, 1 start, hangs for");
     starves(&host, &systemd);
     host.ask_daemon(&["status"])
         .exits(1)
@@ -239,7 +239,7 @@ fn a_thread_that_hangs_is_named_and_starves_the_watchdog() {
         assert!(daemon.line_or_end(&says, is_named).is_some(), "it has ended");
         host.ask_daemon(&["workers"])
             .exits(0)
-            .prints(&format!("{worker}: running, 1 starts, hangs for"));
+            .prints(&format!("{worker}: running, 1 start, hangs for"));
         host.ask_daemon(&["status"]).exits(0).prints(&format!("daemon: {worker}: hangs for"));
         starves(&host, &systemd);
         drop(stopped);

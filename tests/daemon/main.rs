@@ -102,4 +102,5 @@ mod top;
 mod trees;
 mod unprivileged;
 mod values;
+mod whole_outputs;
 mod workers;

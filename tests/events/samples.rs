@@ -101,7 +101,7 @@ pub(crate) fn samples() -> Vec<(EventKind, &'static str)> {
         ),
         (
             EventKind::Failed(Failed { error: None, waiting: names(&["svc[a]"]), run: None }),
-            "1 dependents waiting: svc[a]",
+            "1 dependent waiting: svc[a]",
         ),
         (EventKind::Recovered, ""),
         (EventKind::Diverged, ""),

@@ -9,7 +9,7 @@ use crate::api::{
 use crate::cli::args;
 use crate::cli::exit::Exit;
 use crate::cli::history_list::{after_in_words, output_lines, time_of};
-use crate::cli::output::{difference, out_json, plain, print};
+use crate::cli::output::{count, difference, out_json, plain, print};
 use crate::cli::{settings, state_dir};
 use crate::config::declared_lines;
 use crate::control::Unanswered;
@@ -220,7 +220,11 @@ fn worker_lines(report: &Report) -> Vec<String> {
 
 fn of_worker(name: &str, worker: &WorkerReport) -> String {
     let state = format!("{:?}", worker.state).to_lowercase();
-    let mut line = format!("{}: {state}, {} starts", plain(name), worker.starts);
+    let mut line = format!(
+        "{}: {state}, {}",
+        plain(name),
+        count(usize::try_from(worker.starts).unwrap_or(usize::MAX), "start")
+    );
     if let Some(long) = worker.hangs_for {
         line.push_str(&format!(", hangs for {}", span(long / 1000)));
     }
