@@ -145,7 +145,7 @@ fn events_take_selectors() {
     assert_eq!(of(&["file[a*]"]), ["file[a]", "file[ab]"]);
     assert_eq!(of(&["b", "exec"]), ["exec[run]", "file[b]"]);
     host.ask_daemon(&["events", "run"]).exits(64).says("`run` selects 2 resources");
-    host.ask_daemon(&["events", "nosuch"]).exits(64).says("no such resource: nosuch");
+    host.ask_daemon(&["events", "nosuch"]).exits(1).says("no such resource: nosuch");
     host.graph(&GRAPH.replace("  - {name: ab,", "  - {name: other,").replace("$DIR/ab", "$DIR/o"));
     host.ask_daemon(&["reload"]).exits(0);
     assert_eq!(of(&["ab"]), ["file[ab]"], "undeclared, and recorded");

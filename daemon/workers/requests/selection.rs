@@ -114,14 +114,16 @@ impl DaemonRequestHandler {
             return declared;
         }
         let recorded: Vec<&str> = recorded.iter().map(String::as_str).collect();
-        match (declared, resolve(&[text], &recorded, &NoLabels)) {
+        let found = resolve(std::slice::from_ref(&text), &recorded, &NoLabels);
+        match (declared, found) {
             (Ok(declared), _) if is_word => Ok(declared),
             (Ok(declared), Ok(recorded)) => Ok([declared, recorded].concat()),
             (Err(_), Ok(found)) | (Ok(found), Err(_)) => Ok(found),
             (Err(_), Err(wrong)) if !wrong.ambiguous.is_empty() => {
                 Err(Reply::Ambiguous(wrong.candidates()))
             }
-            (Err(unknown), Err(_)) => Err(unknown),
+            // An unknown name selects no event; the client names it.
+            (Err(_), Err(_)) => Ok(vec![text]),
         }
     }
 
