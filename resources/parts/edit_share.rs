@@ -45,16 +45,17 @@ mod tests {
     #[test]
     fn large_files_are_edited_one_after_the_other() {
         let (inside, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let take_shares = || {
+            for _ in 0..50 {
+                let _share = EditShare::wait_for(LARGEST / 2);
+                most.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                std::thread::yield_now();
+                inside.fetch_sub(1, Ordering::SeqCst);
+            }
+        };
         std::thread::scope(|scope| {
             for _ in 0..4 {
-                scope.spawn(|| {
-                    for _ in 0..50 {
-                        let _share = EditShare::wait_for(LARGEST / 2);
-                        most.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                        std::thread::yield_now();
-                        inside.fetch_sub(1, Ordering::SeqCst);
-                    }
-                });
+                scope.spawn(take_shares);
             }
         });
         assert_eq!(inside.load(Ordering::SeqCst), 0);

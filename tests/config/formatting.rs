@@ -74,6 +74,6 @@ proptest! {
 #[test]
 fn deep_brackets_are_refused() {
     let text = format!("graph: x\nresources:\n  file: {}", "[".repeat(1_000_000));
-    let refused = steadfast::config::format_graph(&text);
+    let refused = format_graph(&text);
     assert!(refused.is_err_and(|why| why.to_string().contains("nested too deeply")));
 }

@@ -55,7 +55,7 @@ fn json_carries_the_data_of_the_event() {
     let mut command = host.bare(&["events", "--json", "--state-dir"]);
     command.arg(host.path("state"));
     let recorded = host.finish(command);
-    let events = recorded.exits(0).stdout.lines().map(|line| serde_json::from_str::<Value>(line));
+    let events = recorded.exits(0).stdout.lines().map(serde_json::from_str::<Value>);
     let event = events.flatten().find(|event| event["event"] == "changed").expect("recorded");
     assert_eq!(line["data"], event["data"]);
     assert!(line["data"]["class"].is_string() && line["timestamp"].is_string(), "{line}");

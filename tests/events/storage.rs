@@ -26,8 +26,8 @@ fn reader(directory: &Path) -> Reader {
     Reader::open(directory).expect("readable").expect("there")
 }
 
-fn named(names: &[&str]) -> Option<Arc<BTreeSet<String>>> {
-    Some(Arc::new(names.iter().map(ToString::to_string).collect()))
+fn named(names: &[&str]) -> Arc<BTreeSet<String>> {
+    Arc::new(names.iter().map(ToString::to_string).collect())
 }
 
 fn numbers(events: &[PublishedEvent]) -> Vec<u64> {

@@ -49,8 +49,7 @@ impl StoreOutput {
         let directory = &shared.state_directory;
         let key = SqliteStore::peek_key(directory);
         let recalled = SqliteStore::peek(directory).unwrap_or_default();
-        let recalled =
-            readers(shared.host().graph.options.kinds.clone(), |_, _| {}).only_known(recalled);
+        let recalled = readers(shared.host().graph.options.kinds, |_, _| {}).only_known(recalled);
         let mut memory = MemoryStore::with(recalled.clone());
         let journal = Journal::spawn(Box::new(memory.clone())).map_err(Failure::again)?;
         memory.commit(&shared.mending.carried.take()).map_err(Failure::again)?;
@@ -129,7 +128,7 @@ pub(in crate::workers) fn store(shared: &Arc<Shared>) -> Manifold {
 /// Returns record readers that report repaired records to the log and as events.
 fn telling(shared: &Arc<Shared>) -> RecordReaders {
     let teller = shared.teller.clone();
-    let kinds = shared.host().graph.options.kinds.clone();
+    let kinds = shared.host().graph.options.kinds;
     readers(kinds, move |event, line| {
         tracing::warn!(event, "{line}");
         teller.publish(events::integrity(event, line));

@@ -1,4 +1,4 @@
-//! Ten hosts with the graph of `examples/fleet`: every known_hosts is equal, one service restarts at a time, and one
+//! Ten hosts with the graph of `examples/fleet`: every `known_hosts` is equal, one service restarts at a time, and one
 //! dead host stops the roll.
 
 use super::permits::most_inside;

@@ -149,15 +149,15 @@ pub(crate) async fn live(
             let keys: BTreeMap<String, TicketRequest> =
                 want.iter().map(|want| (key.clone(), *want)).collect();
             {
-                let seen = view.borrow_and_update();
-                let own = seen.entries.get(&key).filter(|entry| entry.lease == lease.id());
+                let known = view.borrow_and_update();
+                let own = known.entries.get(&key).filter(|entry| entry.lease == lease.id());
                 tickets.take_over(&keys, own);
             }
             let update = tickets.update(world.as_ref(), &keys, lease.id());
             during(&mut guard, &permits, update).await;
             let granted = want.filter(|want| {
-                let seen = view.borrow();
-                tickets.is_granted((&key, &prefix), *want, (&seen, lease.id()))
+                let known = view.borrow();
+                tickets.is_granted((&key, &prefix), *want, (&known, lease.id()))
             });
             if let Some(usable) = guard.take(granted.map(|want| want.number)) {
                 drop(permits.send(usable));

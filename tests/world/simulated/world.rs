@@ -108,7 +108,9 @@ impl Store {
         let keys: Vec<String> = bound.map(|entry| entry.key.clone()).collect();
         if !keys.is_empty() {
             self.revision += 1;
-            keys.into_iter().for_each(|key| self.change(Operation::Delete(key)));
+            for key in keys {
+                self.change(Operation::Delete(key));
+            }
         }
     }
 
@@ -116,7 +118,9 @@ impl Store {
         let now = Instant::now();
         let old: Vec<i64> =
             self.leases.iter().filter(|(_, it)| it.ends <= now).map(|(id, _)| *id).collect();
-        old.into_iter().for_each(|lease| self.end_lease(lease));
+        for lease in old {
+            self.end_lease(lease);
+        }
     }
 }
 

@@ -69,7 +69,6 @@ fn a_strangers_program_gets_no_rights() {
         assert!(words.contains(WHY), "{given:?}: {words}");
         assert_eq!(mode(&path) & 0o6000, 0, "{given:?}");
     }
-    strangers::write(&path, "x", 0o755);
     made(&host, &file(&path, &[("content", "own"), ("owner", "root"), ("mode", "04755")]));
     assert_eq!((mode(&path), owner(&path).0), (0o4755, 0), "a declared content");
 }
