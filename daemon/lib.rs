@@ -16,6 +16,7 @@ pub mod expressions;
 pub mod facts;
 #[cfg(feature = "fault-injection")]
 mod fault_injection;
+mod file_identity;
 pub mod history;
 pub mod lease;
 pub mod metrics;

@@ -5,7 +5,7 @@
 //! `ast::GraphFile`, and the same checks follow. A reader must never accept a text that the other one reads
 //! differently.
 //!
-//! Reading order: [`load`], the text (`source_file`, `read/files`, `read/prescan`), the fast reader (`read/typed`,
+//! Reading order: [`load()`], the text (`source_file`, `read/files`, `read/prescan`), the fast reader (`read/typed`,
 //! `read/deserialize`), the slow one (`document`, `read`, `read/resources`, `read/receives`), the checks
 //! (`checks`, `graph`, `removal`), the messages (`problem`), and the settings of the host (`settings`).
 //! A graph that uses the language goes through `expand` before the slow reader; `module_test` runs the cases of

@@ -15,7 +15,6 @@
 pub(crate) mod database;
 pub mod export_format;
 mod fault_injection;
-pub(crate) mod file_identity;
 mod integrity;
 mod journal;
 mod key_check;
@@ -42,6 +41,7 @@ pub use sqlite::{Imported, Overview, RepairReport, SqliteStore, Verified};
 pub use state_command::{AuditEntry, Effect, StateCommand};
 pub(crate) use state_dir::HISTORY;
 pub use state_dir::StateLock;
+pub(crate) use state_dir::private;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

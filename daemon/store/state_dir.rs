@@ -10,6 +10,7 @@ use std::os::unix::fs::{
     DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
 };
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
@@ -103,6 +104,8 @@ pub struct StateLock {
     /// Cancelled when another process has taken the state after us; with the epoch of that process.
     fenced: (CancellationToken, AtomicU64),
     placement: Placement,
+    /// The key in use, from which a removed key file is written again.
+    key: OnceLock<Key>,
 }
 
 impl StateLock {
@@ -230,10 +233,35 @@ impl StateLock {
         &self.placement
     }
 
+    /// Records the key in use.
+    pub(crate) fn note_key(&self, key: &Key) {
+        // The first key stays: a process uses one key until it ends.
+        let _first = self.key.set(key.clone());
+    }
+
+    /// Writes the key in use again if its file was removed: without it, the saved passwords are lost.
+    fn restore_key(&self) {
+        let Some(key) = self.key.get().filter(|_| !has_key(&self.directory)) else { return };
+        let path = self.directory.join(KEY);
+        match write_key(&self.directory, key) {
+            Ok(()) => tracing::warn!(
+                event = "key_restored",
+                "{} was removed while in use, and was written again",
+                path.display()
+            ),
+            Err(error) => tracing::error!(
+                event = "key_missing",
+                "{} was removed while in use, and cannot be written again: {error}",
+                path.display()
+            ),
+        }
+    }
+
     /// Restricts the modes of our files and checks that the files are in their places. If they are not, checks if
     /// another process has taken the state.
     pub fn look(&self) {
         if self.check_place().is_ok() {
+            self.restore_key();
             modes::narrow(&self.directory);
             return;
         }
@@ -296,6 +324,7 @@ fn lock(directory: &Path) -> Result<StateLock, StoreError> {
         taken: AtomicBool::new(false),
         fenced: (CancellationToken::new(), AtomicU64::new(0)),
         placement: Placement::default(),
+        key: OnceLock::new(),
     })
 }
 
@@ -339,20 +368,24 @@ pub(super) fn make_key(directory: &Path) -> Result<Key, StoreError> {
         let flags = rustix::rand::GetRandomFlags::empty();
         filled += rustix::rand::getrandom(rest, flags).map_err(|errno| refuse(errno.into()))?;
     }
+    let key = Key(key);
+    write_key(directory, &key).map_err(refuse)?;
+    Ok(key)
+}
+
+/// Writes the key and its check value.
+fn write_key(directory: &Path, key: &Key) -> std::io::Result<()> {
     // Written atomically: half a key would be taken for another one.
     let (new, path) = (directory.join(format!("{KEY}.new")), directory.join(KEY));
-    let write = || {
-        key_check::remove(directory)?;
-        let mut file = private(&new)?;
-        file.set_len(0)?;
-        file.write_all(&key)?;
-        file.sync_all()?;
-        std::fs::rename(&new, &path)?;
-        sync(directory)
-    };
-    write().map_err(refuse)?;
-    key_check::complete(directory, &key);
-    Ok(Key(key))
+    key_check::remove(directory)?;
+    let mut file = private(&new)?;
+    file.set_len(0)?;
+    file.write_all(&key.0)?;
+    file.sync_all()?;
+    std::fs::rename(&new, &path)?;
+    sync(directory)?;
+    key_check::complete(directory, &key.0);
+    Ok(())
 }
 
 /// Returns the ID of this machine (machine-id(5)); none if it has none yet.

@@ -89,7 +89,7 @@ fn claims(spec: &KindSpec, field: &FieldSpec, value: &Value) -> Option<BTreeSet<
     graph.insert("graph".into(), "modes".into());
     graph.insert("resources".into(), Value::Mapping(resources));
     let files = Files::new().with("graph.yaml", serde_yaml::to_string(&graph).expect("written"));
-    let loaded = load(&[files.path("graph.yaml")], &Options::default()).ok()?;
+    let loaded = load(&[files.path("graph.yaml")], &Options::new(KindSet::of_this_build())).ok()?;
     let vertex = loaded.vertices.first()?;
     let objects = vertex.resource.footprint().claims;
     Some(

@@ -131,8 +131,8 @@ fn as_user(uid: u32, gid: u32, path: &Path, line: String) -> Option<String> {
         rustix::thread::set_thread_uid(Uid::from_raw(uid)).expect("a user");
         let mut stream = UnixStream::connect(path).ok()?;
         stream.write_all(line.as_bytes()).ok()?;
-        // The handler of these tests answers `report` only after the client has closed its side.
-        if line.contains("\"report\"") {
+        // The handler of these tests answers `workers` only after the client has closed its side.
+        if line.contains("\"workers\"") {
             stream.shutdown(std::net::Shutdown::Write).ok()?;
         }
         stream.set_read_timeout(Some(LONG)).expect("set");

@@ -1,7 +1,7 @@
 //! The event log of the real program and its recorders: recorded events stay, and no recorder delays the daemon.
 
 use crate::daemon::Daemon;
-use crate::host::{Host, LIMIT, is_root};
+use crate::host::{Host, LIMIT};
 use crate::receiver::{Answer, Receiver};
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::net::UnixDatagram;
 
-const GRAPH: &str = r#"
+pub(crate) const GRAPH: &str = r#"
 graph: recorded
 resources:
   file:
@@ -17,18 +17,18 @@ resources:
 "#;
 
 /// Returns the recorded events, as `events` prints them.
-fn events(host: &Host, words: &[&str]) -> Vec<Value> {
+pub(crate) fn events(host: &Host, words: &[&str]) -> Vec<Value> {
     let output = host.ask_daemon(&[&["events", "--json", "--debug"], words].concat());
     output.exits(0);
     let lines = output.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON"));
     lines.collect()
 }
 
-fn numbers(events: &[Value]) -> Vec<u64> {
+pub(crate) fn numbers(events: &[Value]) -> Vec<u64> {
     events.iter().filter_map(|event| event["number"].as_u64()).collect()
 }
 
-fn contiguous(numbers: &[u64]) {
+pub(crate) fn contiguous(numbers: &[u64]) {
     let first = numbers.first().copied().unwrap_or(1);
     assert!(numbers.iter().copied().eq(first..first + numbers.len() as u64), "{numbers:?}");
 }
@@ -40,12 +40,12 @@ fn run(host: &Host, recorders: &str) -> Daemon {
     Daemon::start(host.bare(&["run", "--config", "$DIR/steadfast.yaml"]), &host.path(""))
 }
 
-fn repairs(host: &Host) {
+pub(crate) fn repairs(host: &Host) {
     host.write("a", "broken");
     host.wait_until("it is put back", || host.read("a") == "x");
 }
 
-fn stop(host: &Host, daemon: &mut Daemon) {
+pub(crate) fn stop(host: &Host, daemon: &mut Daemon) {
     host.ask_daemon(&["stop"]).exits(0);
     assert_eq!(daemon.ends(), 0);
 }
@@ -324,97 +324,6 @@ fn c12_a_batch_that_is_refused_is_put_aside() {
     stop(&host, &mut daemon);
     assert_eq!(offered().len(), 5, "it is not begun again");
     complete(&receiver, &host);
-}
-
-/// C-22: a full disk under the event log delays no repair; it is reported, and the events are recorded once there is
-/// space. Root only (mounts a tmpfs).
-#[test]
-fn c22_a_full_disk_costs_no_repair() {
-    assert!(is_root(), "this test must run as root");
-    let host = Host::with(GRAPH);
-    host.make_directory("small").make_directory("state").chmod("state", 0o700);
-    let small = host.path("small");
-    let mount = |options: &str| {
-        let mut command = std::process::Command::new("mount");
-        command.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(&small);
-        assert!(command.status().expect("mount").success());
-    };
-    mount("size=16k");
-    std::os::unix::fs::symlink(host.path("small/events.db"), host.path("state/events.db"))
-        .expect("linked");
-    let mut daemon = host.run(&[]);
-    daemon.wait_for("events_unkept");
-    daemon.wait_for("converged");
-    repairs(&host);
-    let told = events(&host, &[]);
-    assert!(told.iter().any(|event| event["event"] == "changed"), "{told:?}");
-    assert_eq!(numbers(&told), [] as [u64; 0]);
-    host.wait_until("it is said", || {
-        host.ask_daemon(&["workers"]).exits(0).stdout.contains("events are not recorded: ")
-    });
-    host.ask_daemon(&["status"]).exits(0).prints("daemon: event log: cannot be written: ");
-    mount("remount,size=4m");
-    daemon.wait_for("events_kept");
-    host.ask_daemon(&["status"]).exits(0).prints_nothing_of("daemon:");
-    let all = events(&host, &["--since", "1"]);
-    contiguous(&numbers(&all));
-    assert_eq!(all[0]["event"], "run_start");
-    assert!(all.iter().any(|event| event["event"] == "changed"), "{all:?}");
-    stop(&host, &mut daemon);
-    let last = events(&host, &["-n", "1"]);
-    assert_eq!(last[0]["event"], "run_end");
-    let mut command = std::process::Command::new("umount");
-    assert!(command.arg(&small).status().expect("umount").success());
-}
-
-/// C-22: a damaged event log is moved aside and a new one begun with unused numbers; this is reported, and nothing
-/// else is affected.
-#[test]
-fn c22_a_damaged_log_is_set_aside() {
-    let host = Host::with(GRAPH);
-    let mut daemon = host.run(&[]);
-    daemon.wait_for("converged");
-    stop(&host, &mut daemon);
-    let before = numbers(&events(&host, &["--since", "1"]));
-    host.write("state/events.db", "not a database, but long enough to be looked at. ".repeat(100));
-    let mut daemon = host.run(&[]);
-    daemon.wait_for("converged");
-    assert_eq!(daemon.count("events_lost"), 1);
-    for doubt in ["read_only", "state_repaired", "state_unsound"] {
-        assert_eq!(daemon.count(doubt), 0, "{doubt}");
-    }
-    repairs(&host);
-    stop(&host, &mut daemon);
-    let all = events(&host, &[]);
-    contiguous(&numbers(&all));
-    assert_eq!(all[0]["event"], "gap");
-    assert!(numbers(&all).first() > before.last());
-    let aside = std::fs::read_dir(host.path("state")).expect("read").flatten();
-    let aside =
-        aside.filter(|entry| entry.file_name().to_string_lossy().starts_with("events.db.bad"));
-    // Including the database's own log, if there was one.
-    assert!(aside.count() >= 1);
-}
-
-/// C-22: a log that is removed while in use is made anew: the gap is told, and the numbers go on.
-#[test]
-fn c22_a_removed_log_is_made_anew() {
-    let host = Host::with(GRAPH);
-    let mut daemon = host.run(&[]);
-    daemon.wait_for("converged");
-    repairs(&host);
-    let before = numbers(&events(&host, &["--since", "1"]));
-    for suffix in ["", "-wal", "-shm"] {
-        drop(std::fs::remove_file(host.path(&format!("state/events.db{suffix}"))));
-    }
-    repairs(&host);
-    host.wait_until("the loss is logged", || daemon.count("events_lost") == 1);
-    stop(&host, &mut daemon);
-    let all = events(&host, &[]);
-    contiguous(&numbers(&all));
-    assert_eq!(all[0]["event"], "gap");
-    assert!(all.iter().any(|event| event["event"] == "changed"), "{all:?}");
-    assert!(numbers(&all).first() > before.last());
 }
 
 /// C-12, S-13: the journal gets each event with its fields; a journal that does not read delays nothing.

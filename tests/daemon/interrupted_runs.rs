@@ -50,8 +50,8 @@ fn a_begin_without_an_end_is_unknown() {
     }
 }
 
-/// E-9, row Q: `on_interrupt` holds for a command that a refresh had started. `rerun` does the refresh once more, `skip`
-/// counts it as done, and `ask` waits for the operator. A later refresh is done after a skip.
+/// E-9, row Q: `on_interrupt` holds for a command that a refresh had started. `rerun` does the refresh once more,
+/// `skip` counts it as done, and `ask` waits for the operator. A later refresh is done after a skip.
 #[test]
 fn a_refresh_that_was_cut_off_follows_on_interrupt() {
     for (word, lines) in [("rerun", 2), ("skip", 1), ("ask", 1)] {

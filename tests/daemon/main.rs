@@ -12,6 +12,7 @@ mod cloned_machine;
 mod contention;
 mod deliveries;
 mod event_log;
+mod event_log_failures;
 mod event_words;
 mod exit_codes;
 mod graph_and_drift;

@@ -91,8 +91,7 @@ fn followers(host: &Host, uid: u32, number: usize) -> Vec<UnixStream> {
         rustix::thread::set_thread_groups(&[]).expect("no groups");
         rustix::thread::set_thread_gid(Gid::from_raw(GROUP)).expect("a group");
         rustix::thread::set_thread_uid(Uid::from_raw(uid)).expect("a user");
-        let ask =
-            serde_json::json!({ "verb": "events", "follow": true, "resource": null, "from": null });
+        let ask = serde_json::json!({ "verb": "events", "follow": true, "from": null });
         let order = serde_json::json!({ "protocol": 1, "ask": ask });
         let connect = |_| {
             let mut socket = UnixStream::connect(&path).expect("connects");

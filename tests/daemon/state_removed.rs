@@ -198,3 +198,15 @@ fn a_removed_history_is_made_anew() {
     ask(&host, &["undo", "file[f]"]).exits(0);
     assert_eq!(host.read("f"), "precious\n");
 }
+
+/// M3 of a fault run: the key is removed while in use: it is written again, so no saved password is lost.
+#[test]
+fn a_removed_key_is_written_again() {
+    let host = Host::with(GRAPH);
+    let daemon = run(&host);
+    let key = std::fs::read(host.path("state/values.key")).expect("a key");
+    shell(&host, "remove $DIR/state/values.key $DIR/state/values.key.check");
+    daemon.wait_for("key_restored");
+    assert_eq!(std::fs::read(host.path("state/values.key")).expect("a key"), key);
+    host.wait_until("the check value is back", || host.exists("state/values.key.check"));
+}

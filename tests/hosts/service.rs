@@ -72,7 +72,7 @@ impl Host {
         writeln!(&socket, r#"{{"protocol":1,"ask":{ask}}}"#).expect("sent");
         let mut answer = String::new();
         BufReader::new(socket).read_line(&mut answer).expect("an answer");
-        assert_eq!(answer.trim(), r#""done""#);
+        assert_eq!(answer.trim(), r#"{"protocol":1,"reply":"done"}"#);
     }
 
     /// Returns the log lines of the daemon, without systemd's own lines about it.

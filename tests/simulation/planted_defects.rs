@@ -86,8 +86,9 @@ const ALL: &[Planted] = &[
         name: "driver-recalls-no-debt",
         what: "a refresh that is owed does not outlive the daemon",
         file: "daemon/driver/graph/registry.rs",
-        old: "Some((id, RestoredState { owed, interrupted, done: r.done }))",
-        new: "Some((id, RestoredState { owed: owed.filter(|_| false), interrupted, done: r.done }))",
+        old: "Some((id, RestoredState { owed, interrupted, pays, done: r.done }))",
+        new: "let owed = owed.filter(|_| false);
+                Some((id, RestoredState { owed, interrupted, pays, done: r.done }))",
     },
     Planted {
         name: "driver-keeps-values-to-itself",

@@ -53,6 +53,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("selection", &[]),
     // Similar names.
     ("suggestion", &[]),
+    // A file that is still at its path.
+    ("file_identity", &[]),
     // Reads the host; knows no graph. Needs the trust in paths from the resources.
     ("facts", &["expressions", "steadfast_resources"]),
     // The driver takes a checked graph, so it may name the results of `config` only: see the test below.
@@ -77,13 +79,13 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("plan", &["api", "config", "driver", "steadfast_engine", "steadfast_resources"]),
     ("store", &["metrics"]),
     // A database of its own, in the store's directory and with the store's key.
-    ("history", &["store", "steadfast_resources"]),
+    ("history", &["store", "file_identity", "steadfast_resources"]),
     // The right to act; knows neither the store nor its lock.
     ("lease", &[]),
     // Values, texts and connections; its callers fill in the values.
     ("metrics", &[]),
     // Needs the format of journal entries from the resources.
-    ("events", &["api", "store", "steadfast_resources"]),
+    ("events", &["api", "store", "file_identity", "steadfast_resources"]),
     // Sets options before the first allocation.
     ("allocator", &[]),
     ("signals", &[]),
@@ -116,7 +118,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("supervisor", &["api"]),
     (FAULTS, &[]),
     ("control", &["api", "store"]),
-    ("world", &[]),
+    ("world", &["file_identity"]),
     ("web", &["api", "events", "control"]),
 ];
 

@@ -268,7 +268,7 @@ mod tests {
         let lines = worker_lines(&report);
         assert!(lines[0].starts_with("a: waiting, 4 starts, failed 3 times within an hour"));
         assert!(lines[0].ends_with("next try in 2 s") && !lines[0].contains('\u{1b}'));
-        assert_eq!(lines[1], "b: running, 1 starts, hangs for 31 s");
+        assert_eq!(lines[1], "b: running, 1 start, hangs for 31 s");
         assert_eq!(lines[2], "input drvier is declared, but no such worker exists");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::cli::exit::Exit;
 use crate::cli::output::{error, plain, print, say_rejected};
-use crate::config::{ModulePage, describe_module};
+use crate::config::{KindSet, ModulePage, describe_module};
 use std::path::Path;
 
 /// Returns true if a topic is the folder of a module.
@@ -17,7 +17,7 @@ pub(super) fn explain_module(folder: &str) -> Exit {
         error(what, Some("name the folder of a module, such as modules/site"));
         return Exit::Usage;
     }
-    match describe_module(Path::new(folder)) {
+    match describe_module(Path::new(folder), &KindSet::of_this_build()) {
         Ok(page) => {
             for line in page_lines(folder, &page) {
                 print(line);

@@ -61,16 +61,16 @@ pub struct ModuleResource {
 ///
 /// # Errors
 /// [`Rejected`] if the folder is no module, or a declaration is wrong.
-pub fn describe_module(folder: &Path) -> Result<ModulePage, Rejected> {
+pub fn describe_module(folder: &Path, kinds: &KindSet) -> Result<ModulePage, Rejected> {
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let graph = serde_json::json!({"graph": "page", "modules": [{"use": folder, "as": "module"}]});
     let source =
         SourceFile::new("the graph", PathBuf::from("-"), PathBuf::from("/"), graph.to_string());
-    let (options, kinds) = (Options::default(), KindSet::of_this_build());
+    let options = Options::default();
     let mut problems = Problems::default();
     let mut inputs = Inputs::new(vec![source], None, &options);
     let facts = Arc::new(Facts::new(inputs.facts.take(), inputs.probes.take()));
-    let mut expander = new_expander(inputs, facts, &kinds, &mut problems);
+    let mut expander = new_expander(inputs, facts, kinds, &mut problems);
     let loaded = expander.load_only_module();
     if problems.errors() > 0 {
         return Err(Rejected::of(problems));

@@ -2,9 +2,10 @@
 //! age.
 //!
 //! The log has its own database, so that its failures never affect the engine (C-22). Reading order: `rows` (an event
-//! as a row), this file (the writable log), `writer` (the thread), `reader`.
+//! as a row), this file (the writable log), `writer` (the thread), `reserve` (space for the last events), `reader`.
 
 mod reader;
+mod reserve;
 pub(in super::super) mod rows;
 pub(super) mod writer;
 
@@ -14,8 +15,8 @@ use super::event::{NewEvent, unix_ms};
 use super::session::session_end;
 use crate::api::event_data::{Session, SessionEnd};
 use crate::api::{EventKind, Level};
+use crate::file_identity::FileIdentity;
 use crate::store::database::{self, Fault, move_aside};
-use crate::store::file_identity::FileIdentity;
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -146,8 +147,8 @@ impl Log {
         )
     }
 
-    /// Starts a new log after a damaged or removed one. Its first number is the present time in milliseconds since 1970, which was
-    /// never used: no host records a thousand events per second all the time.
+    /// Starts a new log after a damaged or removed one. Its first number is the present time in milliseconds since
+    /// 1970, which was never used: no host records a thousand events per second all the time.
     fn begin_anew(&mut self, reason: String) -> Result<(), Unwritable> {
         let at = unix_ms();
         self.last_number = self.last_number.max(at);

@@ -4,6 +4,7 @@
 //! While the log cannot be written, events are sent without numbers, and a limited number waits in memory. No publisher
 //! waits for that.
 
+use super::reserve::Reserve;
 use super::rows::keepable;
 use super::{Log, Mark, Retention, path};
 use crate::api::event_data::Session;
@@ -46,6 +47,8 @@ struct Work {
     /// The number of events lost while the log could not be written.
     lost: u64,
     log: Option<Log>,
+    /// Space is reserved for the last events of the session.
+    has_reserve: bool,
     /// The log was removed while in use, and the new one does not say so yet.
     is_removed: bool,
     /// The number of the start event of this session.
@@ -192,6 +195,7 @@ impl LogWriter {
         let before = work.trouble.take();
         if let Some(log) = &work.log {
             work.run = log.run();
+            work.has_reserve = work.has_reserve || Reserve::of(&path(&self.directory)).fill();
             if before.is_some() {
                 tracing::warn!(event = "events_kept", "the event log can be written again");
             }
@@ -251,16 +255,43 @@ impl LogWriter {
         let end = session_end((work.run, work.session.take()), result, Level::Info);
         let event = (unix_ms(), end);
         work.waiting.push_back(PendingEvent { event, is_recorded: true, is_told: false });
-        // The last attempt ignores the pause after a failure.
+        self.write_now(work);
+        if !work.waiting.is_empty() {
+            self.end_on_full_disk(work);
+        }
+        self.shared.end();
+    }
+
+    /// Records the waiting events in the reserve; if there are too many, a gap with their number and the end.
+    fn end_on_full_disk(&self, work: &mut Work) {
+        Reserve::of(&path(&self.directory)).free();
+        // The session ends: nothing fills the reserve again.
+        work.has_reserve = true;
+        self.write_now(work);
+        let Some(end) = work.waiting.pop_back() else { return };
+        let count = u64::try_from(work.waiting.len()).unwrap_or(u64::MAX);
+        if count > 0 {
+            work.waiting.clear();
+            work.lost += count;
+            let reason = format!("{} events could not be recorded and were lost", work.lost);
+            let gap = NewEvent::gap(Some(std::mem::take(&mut work.lost)), reason, Level::Error);
+            let event = (unix_ms(), gap);
+            work.waiting.push_back(PendingEvent { event, is_recorded: true, is_told: true });
+        }
+        work.waiting.push_back(end);
+        self.write_now(work);
+        let count = count + u64::from(!work.waiting.is_empty());
+        if count > 0 {
+            tracing::error!(event = "events_lost", "{count} events could not be recorded");
+        }
+    }
+
+    /// Tries to record the waiting events without the pause after a failure.
+    fn write_now(&self, work: &mut Work) {
         if let Some(trouble) = &mut work.trouble {
             trouble.again = Instant::now();
         }
         self.write(work, Vec::new());
-        if !work.waiting.is_empty() {
-            let count = work.waiting.len();
-            tracing::error!(event = "events_lost", "{count} events could not be recorded");
-        }
-        self.shared.end();
     }
 }
 

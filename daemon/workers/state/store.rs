@@ -88,8 +88,9 @@ fn open(
     readers: RecordReaders,
     carried: &CarriedPauses,
 ) -> Result<StoreOutput, StoreError> {
-    let mut store = SqliteStore::open_held(hold, readers)?;
-    let key = Some(SqliteStore::key(directory)?);
+    let mut store = SqliteStore::open_held(Arc::clone(&hold), readers)?;
+    let key = SqliteStore::key(directory)?;
+    hold.note_key(&key);
     // Interrupted mutations are settled here, while the state can still be rejected.
     store.recall()?;
     carried.hand_over(&mut store)?;
@@ -99,7 +100,7 @@ fn open(
         why: error.to_string(),
         denied: false,
     })?;
-    Ok(StoreOutput { journal, key, observing: None })
+    Ok(StoreOutput { journal, key: Some(key), observing: None })
 }
 
 /// Creates the worker of the store. While the state is unusable, the daemon only observes.

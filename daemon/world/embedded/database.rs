@@ -1,7 +1,7 @@
 //! The tables of the embedded world: entries, the history of changes, and leases.
 
 use super::BootClock;
-use crate::store::file_identity::FileIdentity;
+use crate::file_identity::FileIdentity;
 use crate::world::{
     Committed, Compare, Entry, KeyChange, LeaseId, Operation, Range, Transaction, WatchBatch,
     WorldError,

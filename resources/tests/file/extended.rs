@@ -86,14 +86,14 @@ fn former_values_are_restored() {
     let path = dir.path().join("a");
     fs::write(&path, "x").unwrap();
     chmod(&path, 0o644);
-    shown("setfacl", &["--modify", "user:bin:rwx"], &path);
+    shown("setfacl", &["--modify", "user:bin:r-x"], &path);
     let former = |field: &str, before: Option<&str>, after: &str| FormerValue {
         field: field.to_owned(),
         before: before.map(ToOwned::to_owned),
         after: After::Value(after.to_owned()),
     };
     let values =
-        [former("acl", None, "user:bin:rwx"), former("capabilities", Some("cap_chown=ep"), "")];
+        [former("acl", None, "user:bin:r-x"), former("capabilities", Some("cap_chown=ep"), "")];
     let restore =
         KindSet::of_this_build().find("file").and_then(|spec| spec.restore).expect("a restore");
     let restoring = restore(path.to_str().unwrap(), &values).unwrap();

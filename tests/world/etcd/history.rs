@@ -1,7 +1,7 @@
 //! A recorded history of appends and reads of one list, and its checker.
 //!
-//! Every append is a transaction on the revision that its process has read. Revisions order all acknowledged operations,
-//! so that the history is judged exactly: no search for an order is needed.
+//! Every append is a transaction on the revision that its process has read. Revisions order all acknowledged
+//! operations, so that the history is judged exactly: no search for an order is needed.
 
 use std::time::Duration;
 

@@ -220,7 +220,7 @@ impl std::fmt::Debug for SimulatedWorld {
 }
 
 /// The course of one call.
-enum Course {
+enum CallOutcome {
     Answered,
     LostRequest,
     LostAnswer,
@@ -245,7 +245,7 @@ impl SimulatedWorld {
         *self.cut_until.lock().unwrap() > Instant::now()
     }
 
-    fn draw(&self) -> (Duration, Duration, Course) {
+    fn draw(&self) -> (Duration, Duration, CallOutcome) {
         let faults = *self.servers.faults.lock().unwrap();
         let mut random = self.random.lock().unwrap();
         let (to, back) = (random.millis(1, 30), random.millis(1, 30));
@@ -253,13 +253,13 @@ impl SimulatedWorld {
         let lost = faults.lost_request;
         let silent = lost + faults.lost_answer;
         let course = match drawn {
-            _ if self.is_cut() => Course::LostRequest,
-            drawn if drawn < lost => Course::LostRequest,
-            drawn if drawn < silent => Course::LostAnswer,
+            _ if self.is_cut() => CallOutcome::LostRequest,
+            drawn if drawn < lost => CallOutcome::LostRequest,
+            drawn if drawn < silent => CallOutcome::LostAnswer,
             drawn if drawn < silent + faults.late_write => {
-                Course::LateWrite(random.millis(3000, 60_000))
+                CallOutcome::LateWrite(random.millis(3000, 60_000))
             }
-            _ => Course::Answered,
+            _ => CallOutcome::Answered,
         };
         (to, back, course)
     }
@@ -272,14 +272,14 @@ impl SimulatedWorld {
         tokio::time::sleep(to).await;
         let silent = || WorldError::Unavailable("no answer within 9 s".to_owned());
         match course {
-            Course::Answered => {
+            CallOutcome::Answered => {
                 let result = self.servers.on_store(call);
                 tokio::time::sleep(back).await;
                 return result;
             }
-            Course::LostRequest => {}
-            Course::LostAnswer => drop(self.servers.on_store(call)),
-            Course::LateWrite(after) => {
+            CallOutcome::LostRequest => {}
+            CallOutcome::LostAnswer => drop(self.servers.on_store(call)),
+            CallOutcome::LateWrite(after) => {
                 let servers = Arc::clone(&self.servers);
                 tokio::spawn(async move {
                     tokio::time::sleep(after).await;

@@ -327,7 +327,8 @@ impl Look<'_> {
             if matches!(self.want, Want::IfThere { .. }) {
                 self.files.guard_given(self.spot, seen, wanted)?;
             }
-            // The owner may choose the program that gets the owner's rights, but not the one that gets those of a group.
+            // The owner may choose the program that gets the owner's rights, but not the one that gets those of a
+            // group.
             let set_id = after.mode.unwrap_or_default() & SET_ID;
             if set_id != 0 {
                 let owner = end.declared.owner.or(Some(seen.uid)).filter(|_| set_id == SET_UID);
