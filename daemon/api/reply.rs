@@ -73,7 +73,7 @@ pub enum Data {
     Reload(Reloaded),
     /// `undo`: the restored paths.
     Undo(Undone),
-    /// A state command or maintenance: one line for each change.
+    /// A state command or maintenance: one line for each change. A pause: a warning, if there is one.
     Lines(Vec<String>),
     /// `log-level`: the level that holds now.
     LogLevel(LogLevelSet),

@@ -68,7 +68,7 @@ pub struct SinglePause {
     pub pause: PauseStatus,
 }
 
-/// Numbers of changes by [`super::resource::ChangeClass`].
+/// Numbers of changes by class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Changes {
     /// Changes that the graph or the operator caused.

@@ -1,9 +1,9 @@
 //! Failures of the event log itself (C-22): a full disk, a damaged and a removed log.
 
 use crate::event_log::{GRAPH, contiguous, events, numbers, repairs, stop};
+use crate::faults::full::{Mount, fill};
 use crate::host::{Host, is_root};
 use nix::sys::signal::Signal;
-use std::io::Write as _;
 
 /// C-22: a full disk under the event log delays no repair; it is reported, and the events are recorded once there is
 /// space. Root only (mounts a tmpfs).
@@ -52,16 +52,11 @@ fn c22_a_full_disk_costs_no_repair() {
 fn c22_a_stop_on_a_full_disk_loses_no_event() {
     assert!(is_root(), "this test must run as root");
     let host = Host::with(GRAPH);
-    host.make_directory("state");
-    let state = host.path("state");
-    let mut mount = std::process::Command::new("mount");
-    mount.args(["-t", "tmpfs", "-o", "size=4m,mode=0700", "tmpfs"]).arg(&state);
-    assert!(mount.status().expect("mount").success());
+    let _state = Mount::new(&host, "state", "size=4m,mode=0700");
     let mut daemon = host.run(&[]);
     daemon.wait_for("converged");
     host.wait_until("an event is recorded", || !numbers(&events(&host, &[])).is_empty());
-    let mut filler = std::fs::File::create(host.path("state/filler")).expect("created");
-    while filler.write_all(&[0; 4096]).is_ok() {}
+    let filler = fill(&host, "state/filler");
     // The journals have some room left.
     for part in 0..2000 {
         host.write("a", &format!("broken {part}"));
@@ -73,14 +68,11 @@ fn c22_a_stop_on_a_full_disk_loses_no_event() {
     daemon.wait_for("events_unkept");
     daemon.signal(Signal::SIGTERM);
     assert_eq!(daemon.ends(), 0);
-    drop(filler);
-    std::fs::remove_file(host.path("state/filler")).expect("removed");
+    std::fs::remove_file(filler).expect("removed");
     let mut daemon = host.run(&[]);
     daemon.wait_for("converged");
     stop(&host, &mut daemon);
     let all = events(&host, &["--since", "1"]);
-    let mut umount = std::process::Command::new("umount");
-    assert!(umount.arg(&state).status().expect("umount").success());
     contiguous(&numbers(&all));
     let of = |name: &str| all.iter().filter(|event| event["event"] == name).count();
     assert_eq!((of("run_start"), of("run_end"), of("gap")), (2, 2, 0), "{all:?}");

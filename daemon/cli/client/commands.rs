@@ -40,7 +40,17 @@ pub(in crate::cli) fn pause(args: &args::Pause) -> Exit {
     };
     let resources = args.selection.texts();
     let drain = args.drain;
-    order(&args.socket, &Request::Pause { seconds, reason, resources, drain }, words)
+    let request = Request::Pause { seconds, reason, resources, drain };
+    asking(async {
+        let warnings = ask(&args.socket, &request, PATIENCE).await?;
+        print(words);
+        if let Some(Data::Lines(lines)) = warnings {
+            for line in lines {
+                eprint(format!("warning: {}", plain(&line)));
+            }
+        }
+        Ok(Exit::Well)
+    })
 }
 
 /// Carries out `steadfast resume`: shows the pending changes, and then resumes.

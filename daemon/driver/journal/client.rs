@@ -173,6 +173,11 @@ impl JournalClient {
         self.write(entry.clone(), true, JournalQuery::Pause(entry));
     }
 
+    /// Returns true if the pause of the daemon, or its end, is not durable yet.
+    pub(in crate::driver) fn saves_pause(&self) -> bool {
+        self.asked.values().any(|asked| matches!(asked, JournalQuery::Pause(_)))
+    }
+
     /// Records an entry whose reply nobody waits for.
     pub(in crate::driver) fn other(&mut self, entry: Entry) {
         self.write(entry.clone(), false, JournalQuery::Other(entry));

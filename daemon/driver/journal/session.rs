@@ -6,6 +6,7 @@ use crate::metrics::Histogram;
 use crate::store::{AuditEntry, Entry, Journal};
 use std::time::Duration;
 use steadfast_engine::{Event, RunId};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 /// The journal of one session. Without a client (a plan) nothing is recorded, and every request succeeds at once.
@@ -16,6 +17,8 @@ pub(in crate::driver) struct SessionJournal {
     write_failure: Option<(Instant, String)>,
     /// True if a one-shot command gave up because the state could not be written.
     gave_up: bool,
+    /// Callers that wait until the pause of the daemon is durable.
+    pause_waiters: Vec<oneshot::Sender<Option<String>>>,
 }
 
 /// The consequences of replies of the journal.
@@ -39,7 +42,7 @@ impl SessionJournal {
                 inbox.put(DriverEvent::Kept(tickets, refused));
             })
         });
-        Self { client, write_failure: None, gave_up: false }
+        Self { client, write_failure: None, gave_up: false, pause_waiters: Vec::new() }
     }
 
     /// Returns true if the session has a journal.
@@ -134,7 +137,26 @@ impl SessionJournal {
         if is_sound {
             self.write_failure = None;
         }
+        self.answer_pause_waiters();
         JournalReplies { events, done, has_failed, has_recovered: is_sound && !was_sound }
+    }
+
+    /// Replies when the pause of the daemon is durable, or with the reason why it cannot be stored now.
+    pub(in crate::driver) fn when_pause_saved(&mut self, to: oneshot::Sender<Option<String>>) {
+        self.pause_waiters.push(to);
+        self.answer_pause_waiters();
+    }
+
+    fn answer_pause_waiters(&mut self) {
+        let reason = self.write_failure.as_ref().map(|(_, why)| why);
+        let saves = self.client.as_ref().is_some_and(JournalClient::saves_pause);
+        if saves && reason.is_none() {
+            return;
+        }
+        for to in self.pause_waiters.drain(..) {
+            // The client may be gone.
+            let _gone = to.send(reason.cloned());
+        }
     }
 
     /// Returns the time at which [`SessionJournal::retry`] is due.

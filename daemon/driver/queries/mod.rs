@@ -71,6 +71,8 @@ pub enum Query {
     },
     /// Resumes single resources. The reply lists unknown identities; if there are any, nothing is done.
     Unpark(Vec<String>, oneshot::Sender<Vec<String>>),
+    /// Waits until all pauses are durable; the reply is the reason why they cannot be stored now.
+    PauseSaved(oneshot::Sender<Option<String>>),
     /// Restores a prior state of a resource.
     Undo(Undo, oneshot::Sender<Undone>),
     /// The result of the last load.
@@ -102,6 +104,13 @@ impl Driver {
             parking @ (Query::Park { .. } | Query::Unpark(..)) => {
                 self.answer_parking(parking);
                 self.turn(Event::Wake);
+            }
+            Query::PauseSaved(to) => {
+                let observing = self.mode.read_only().map(ToString::to_string);
+                match observing {
+                    Some(why) => drop(to.send(Some(why))),
+                    None => self.journal.when_pause_saved(to),
+                }
             }
             Query::Undo(what, to) => self.undo(what, to),
             Query::Taken(all) => {

@@ -48,7 +48,7 @@ const STEPS: usize = 100;
 pub type SetLog = Box<dyn Fn(&str) -> Result<(), LogLevelError> + Send + Sync>;
 
 /// Converts the length of a pause, and rejects an invalid one.
-fn span(seconds: u64) -> Result<Duration, Reply> {
+pub(super) fn span(seconds: u64) -> Result<Duration, Reply> {
     let most = LONGEST_SPAN.as_secs();
     if (1..=most).contains(&seconds) {
         return Ok(Duration::from_secs(seconds));
@@ -131,7 +131,10 @@ impl DaemonRequestHandler {
                 replies.send_data(self.shared.ending.supervisor.report()).await;
             }
             Request::Pause { seconds, reason, resources, drain } => {
-                self.pause((seconds, reason, drain), resources).await?;
+                let lines = self.pause((seconds, reason, drain), resources).await?;
+                if !lines.is_empty() {
+                    replies.send_data(lines).await;
+                }
             }
             Request::Resume { resources } if resources.is_empty() => {
                 self.of_next_driver(DriverEvent::Resume)?;
@@ -263,7 +266,7 @@ impl DaemonRequestHandler {
     }
 
     /// Sends a query with its own time limit to the driver.
-    async fn of_driver_in<T>(
+    pub(super) async fn of_driver_in<T>(
         &self,
         within: Duration,
         question: impl FnOnce(oneshot::Sender<T>) -> Query,
@@ -279,26 +282,8 @@ impl DaemonRequestHandler {
         }
     }
 
-    async fn pause(
-        &self,
-        (seconds, reason, drain): (Option<u64>, String, bool),
-        resources: Vec<String>,
-    ) -> Result<(), Reply> {
-        let limit = seconds.map(span).transpose()?;
-        if resources.is_empty() {
-            return self.of_next_driver(DriverEvent::Pause { reason, limit, drain });
-        }
-        if drain {
-            let why =
-                "only the whole daemon can drain; single resources pause after their current run";
-            return Err(Reply::Refused(why.to_owned()));
-        }
-        let park = |names, to| Query::Park { names, limit, reason, to };
-        self.order(resources, park).await
-    }
-
     /// Sends a request to the driver, or to the next one; fails if there will be none.
-    fn of_next_driver(&self, request: DriverEvent) -> Result<(), Reply> {
+    pub(super) fn of_next_driver(&self, request: DriverEvent) -> Result<(), Reply> {
         if self.shared.ending.is_begun() {
             return Err(self.no_driver());
         }

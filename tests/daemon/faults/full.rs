@@ -1,19 +1,21 @@
 //! A full file system and a read-only one. Root only.
 
 use crate::host::Host;
+use std::io::Write as _;
 use std::process::Command;
 
-pub(super) struct Mount(String);
+/// A mounted tmpfs; dropping it unmounts.
+pub(crate) struct Mount(String);
 
 impl Mount {
-    pub(super) fn new(host: &Host, name: &str, options: &str) -> Self {
+    pub(crate) fn new(host: &Host, name: &str, options: &str) -> Self {
         host.make_directory(name);
         let at = host.path(name).display().to_string();
         mount(&["-t", "tmpfs", "-o", options, "tmpfs", &at]);
         Self(at)
     }
 
-    pub(super) fn remount(&self, options: &str) {
+    pub(crate) fn remount(&self, options: &str) {
         mount(&["-o", &format!("remount,{options}"), &self.0]);
     }
 }
@@ -73,4 +75,43 @@ fn a_read_only_file_system() {
     small.remount("rw");
     daemon.wait_for("converged");
     assert!(host.read("small/in") == "new" && !host.exists("small/gone"));
+}
+
+/// Fills the file system with one file; returns it.
+pub(crate) fn fill(host: &Host, name: &str) -> std::path::PathBuf {
+    let path = host.path(name);
+    let mut filler = std::fs::File::create(&path).expect("created");
+    while filler.write_all(&[0; 4096]).is_ok() {}
+    path
+}
+
+/// M6 of a fault run: a pause that cannot be stored is in effect, and the command says that it can be lost. The pause
+/// is stored when there is room again, and outlives a kill then.
+#[test]
+fn a_pause_on_a_full_state_is_doubtful() {
+    let host =
+        Host::with("graph: paused\nresources:\n  file:\n  - {name: a, path: $DIR/a, content: x}\n");
+    let _state = Mount::new(&host, "state", "size=4m,mode=0700");
+    let mut daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    let filler = fill(&host, "state/filler");
+    // The log of the database has some room left.
+    let mut said = String::new();
+    for _ in 0..500 {
+        said = host.ask_daemon(&["pause", "--for", "1h"]).exits(0).stderr.clone();
+        if !said.is_empty() {
+            break;
+        }
+        host.ask_daemon(&["resume"]);
+    }
+    assert!(said.contains("warning: the pause cannot be stored now, and is lost if"), "{said}");
+    host.ask_daemon(&["status"]).prints("paused");
+    std::fs::remove_file(filler).expect("removed");
+    host.wait_until("the pause is stored", || {
+        host.ask_daemon(&["pause", "--for", "1h"]).exits(0).stderr.is_empty()
+    });
+    daemon.signal(nix::sys::signal::Signal::SIGKILL);
+    daemon.ends();
+    let daemon = host.run(&[]);
+    daemon.wait_for("paused");
 }

@@ -7,7 +7,7 @@
 
 mod announced;
 mod failing;
-mod full;
+pub(crate) mod full;
 mod idle;
 mod killed;
 mod observing;
