@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 /// The first wait before another attempt to reach a bus; it doubles up to `AT_MOST`.
 const AGAIN: Duration = Duration::from_millis(100);
-const AT_MOST: Duration = Duration::from_secs(10);
+const AT_MOST: Duration = Duration::from_secs(2);
 /// A bus that returns within this time, as after a restart, does not count as lost: all units are suspect, and no
 /// failure is reported.
 const GRACE: Duration = Duration::from_secs(1);

@@ -119,6 +119,10 @@ fn the_screens_are_as_stored() {
     terminal.wait_for("failed    file[bad]").wait_for("waiting for others");
     // The data is at rest: all three resources are done.
     terminal.wait_for("1 ok, 1 waiting, 0 running").wait_for("ok        file[well]");
+    // A screen arrives in parts: the time and the repairs come after the name.
+    terminal.wait_until("the row is whole", |screen| {
+        screen.lines().any(|line| line.contains("file[well]") && line.contains(" s"))
+    });
     let screen = |name: &str| {
         let masked = mask_times(&host.short(&terminal.screen()));
         matches_snapshot(&format!("top-{name}"), &masked);

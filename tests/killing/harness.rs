@@ -420,7 +420,7 @@ fn is_secret(text: &str) -> bool {
 const DATABASES: [&str; 3] = ["state.db", "events.db", "history/history.db"];
 
 /// The expected names; of the program's own files only those that a stopped daemon leaves.
-const KNOWN: [&str; 35] = [
+const KNOWN: [&str; 36] = [
     "began",
     "conf",
     "edited",
@@ -440,6 +440,7 @@ const KNOWN: [&str; 35] = [
     "commands",
     "events.db",
     "events.db-clock",
+    "events.db-reserve",
     "history",
     "cut-off",
     "history.db",
