@@ -2,7 +2,8 @@
 //!
 //! The folder decides nothing about resources. A request is never lost with a failed driver.
 //!
-//! Reading order: `queue`, `handler`, `pause`, `conditions`, `selection`, `state_requests`, `control`, `signals`, `event_query`.
+//! Reading order: `queue`, `handler`, `pause`, `conditions`, `selection`, `state_requests`, `control`, `signals`,
+//! `event_query`.
 
 mod conditions;
 pub(in crate::workers) mod control;
