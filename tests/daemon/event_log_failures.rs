@@ -59,7 +59,7 @@ fn c22_a_stop_on_a_full_disk_loses_no_event() {
     let filler = fill(&host, "state/filler");
     // The journals have some room left.
     for part in 0..2000 {
-        host.write("a", &format!("broken {part}"));
+        host.write("a", format!("broken {part}"));
         if daemon.count("events_unkept") > 0 {
             break;
         }

@@ -131,10 +131,7 @@ impl DaemonRequestHandler {
                 replies.send_data(self.shared.ending.supervisor.report()).await;
             }
             Request::Pause { seconds, reason, resources, drain } => {
-                let lines = self.pause((seconds, reason, drain), resources).await?;
-                if !lines.is_empty() {
-                    replies.send_data(lines).await;
-                }
+                self.pause((seconds, reason, drain), resources, replies).await?;
             }
             Request::Resume { resources } if resources.is_empty() => {
                 self.of_next_driver(DriverEvent::Resume)?;

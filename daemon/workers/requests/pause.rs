@@ -1,7 +1,7 @@
 //! The request to pause the daemon or single resources.
 
 use super::handler::{DaemonRequestHandler, span};
-use crate::api::Reply;
+use crate::api::{Reply, ReplySink};
 use crate::driver::{DriverEvent, Query};
 use std::time::Duration;
 
@@ -9,12 +9,13 @@ use std::time::Duration;
 const SAVED: Duration = Duration::from_secs(2);
 
 impl DaemonRequestHandler {
-    /// Pauses the daemon, or these resources. Returns a warning if the pause is in effect and cannot be stored now.
+    /// Pauses the daemon, or these resources. Replies with a warning if the pause is in effect and cannot be stored now.
     pub(super) async fn pause(
         &self,
         (seconds, reason, drain): (Option<u64>, String, bool),
         resources: Vec<String>,
-    ) -> Result<Vec<String>, Reply> {
+        replies: &mut dyn ReplySink,
+    ) -> Result<(), Reply> {
         let limit = seconds.map(span).transpose()?;
         if resources.is_empty() {
             self.of_next_driver(DriverEvent::Pause { reason, limit, drain })?;
@@ -28,9 +29,12 @@ impl DaemonRequestHandler {
         }
         // Without a driver, the next one stores the pause.
         let saved = self.of_driver_in(SAVED, Query::PauseSaved).await.unwrap_or_default();
-        let warning = |why| {
-            format!("the pause cannot be stored now, and is lost if the daemon is killed: {why}")
-        };
-        Ok(saved.map(warning).into_iter().collect())
+        if let Some(why) = saved {
+            let warning = format!(
+                "the pause cannot be stored now, and is lost if the daemon is killed: {why}"
+            );
+            replies.send_data(vec![warning]).await;
+        }
+        Ok(())
     }
 }

@@ -83,12 +83,12 @@ impl Drop for Observed {
 
 /// Opens the state, and stores the pauses carried over.
 fn open(
-    hold: Arc<StateLock>,
+    hold: &Arc<StateLock>,
     directory: &Path,
     readers: RecordReaders,
     carried: &CarriedPauses,
 ) -> Result<StoreOutput, StoreError> {
-    let mut store = SqliteStore::open_held(Arc::clone(&hold), readers)?;
+    let mut store = SqliteStore::open_held(Arc::clone(hold), readers)?;
     let key = SqliteStore::key(directory)?;
     hold.note_key(&key);
     // Interrupted mutations are settled here, while the state can still be rejected.
@@ -164,7 +164,7 @@ async fn try_open(
     let (directory, history) = (shared.state_directory.clone(), Arc::clone(&shared.history));
     let (readers, own) = (telling(shared), Arc::clone(shared));
     let opened = tokio::task::spawn_blocking(move || {
-        let opened = open(hold, &directory, readers, &own.mending.carried)?;
+        let opened = open(&hold, &directory, readers, &own.mending.carried)?;
         history.drop_expired();
         Ok(opened)
     });
