@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// The time in which a client must send the head of a request.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The time for which a connection may stay open. A scraper opens another one.
 const LONGEST: Duration = Duration::from_mins(5);

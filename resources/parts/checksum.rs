@@ -38,6 +38,9 @@ impl KnownSum {
     }
 }
 
+/// The largest file whose sum is computed for a value: a sparse file of a user would take hours.
+pub(crate) const LARGEST: u64 = 1 << 30;
+
 /// Returns the sum of a file that was just written, as lowercase hexadecimal digits; none if there is no file.
 ///
 /// # Errors
@@ -46,6 +49,22 @@ impl KnownSum {
 pub(crate) fn checksum_of(files: &Files, path: &Path) -> Result<Option<String>, Failure> {
     let sum = || files.origin(path)?.map(sum_of).transpose();
     sum().map_err(|fault| files.trouble(fault, path))
+}
+
+/// Returns the sum of a file that others may have written; none if there is no file.
+///
+/// # Errors
+///
+/// Fails if the object is no regular file, is larger than [`LARGEST`], or cannot be read.
+pub(crate) fn bounded_checksum_of(files: &Files, path: &Path) -> Result<Option<String>, Failure> {
+    let origin = files.origin(path).map_err(|fault| files.trouble(fault, path))?;
+    let Some(origin) = origin else { return Ok(None) };
+    let size = origin.seen().size;
+    if size > LARGEST {
+        let what = format!("expected a file of at most 1 GiB, found {size} bytes");
+        return Err(Failure::new(what));
+    }
+    sum_of(origin).map(Some).map_err(|fault| files.trouble(fault, path))
 }
 
 fn sum_of(origin: Origin) -> Result<String, Fault> {

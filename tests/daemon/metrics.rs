@@ -1,7 +1,7 @@
 //! The metrics of a running daemon: names and values, formats, the TCP address and the file of `node_exporter`.
 
 use crate::daemon::Daemon;
-use crate::host::Host;
+use crate::host::{Host, is_root};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 
@@ -116,6 +116,33 @@ fn metrics_are_offered_as_the_settings_say() {
     let names = std::fs::read_dir(host.path("")).expect("listed");
     let names: Vec<_> = names.filter_map(|it| it.ok()?.file_name().into_string().ok()).collect();
     assert!(!names.iter().any(|name| name.contains("out.prom.")), "{names:?}");
+}
+
+/// N5 of a fault run: idle connections delay a scrape by less than the ten seconds that a scraper waits.
+#[test]
+fn idle_connections_delay_no_scrape_for_long() {
+    let host = Host::with(GRAPH);
+    let _daemon = start(&host, "");
+    host.wait_until("the socket", || host.exists("state/metrics.sock"));
+    let idle = |_| UnixStream::connect(host.path("state/metrics.sock")).expect("the socket");
+    let _idle: Vec<UnixStream> = (0..100).map(idle).collect();
+    let stream = UnixStream::connect(host.path("state/metrics.sock")).expect("the socket");
+    stream.set_read_timeout(Some(std::time::Duration::from_secs(30))).expect("set");
+    assert!(exchange(stream, "/metrics").starts_with("HTTP/1.1 200"));
+}
+
+/// K10 of an attack: a file in the directory of another user is written, as for an exporter, with a warning. Needs
+/// root.
+#[test]
+fn a_metrics_file_of_others_is_written_with_a_warning() {
+    assert!(is_root(), "this test must run as root");
+    let host = Host::with(GRAPH);
+    host.make_directory("theirs");
+    std::os::unix::fs::chown(host.path("theirs"), Some(1000), Some(1000)).expect("given away");
+    let daemon = start(&host, "metrics_file: theirs/out.prom\n");
+    let line = daemon.wait_for("metrics");
+    assert!(line.message.contains("another user can change these metrics"), "{line:?}");
+    host.wait_until("the file", || host.exists("theirs/out.prom"));
 }
 
 /// Wrong settings of metrics are rejected with what was expected.

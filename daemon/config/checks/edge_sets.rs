@@ -18,6 +18,9 @@ const MOST_NOTIFIED: usize = 10_000;
 /// The number of pairs up to which two sets are ordered by plain edges; above, a vertex between them is cheaper.
 const MOST_PLAIN: usize = 1000;
 
+/// The maximum number of edges that all sets of a graph make: each takes some hundred bytes.
+const MOST_OF_SETS: usize = 1_000_000;
+
 /// The edges of one declaration: their key, their direction and their position.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Declared {
@@ -131,11 +134,30 @@ impl Validator<'_> {
             }
             return;
         }
+        if is_set && !self.count_set_edges(pairs, at) {
+            return;
+        }
         for from in froms {
             // A member of a set does not wait for itself.
             let others = tos.iter().filter(|to| !is_set || *to != from);
             self.ties.extend(others.map(|to| edge(*from, *to)));
         }
+    }
+
+    /// Counts the edges of a set; returns false, and reports it once, if the graph has too many.
+    fn count_set_edges(&mut self, pairs: usize, at: Location) -> bool {
+        let before = self.set_edges;
+        self.set_edges = before.saturating_add(pairs);
+        if self.set_edges <= MOST_OF_SETS {
+            return true;
+        }
+        if before <= MOST_OF_SETS {
+            let what = "the edges with patterns are too many; the limit is 1 000 000";
+            let hint = "order the sets by one resource between them, such as a noop";
+            let problem = Problem::new(Code::Limit, what).hint(hint);
+            self.problems.push(problem.at(self.atlas.place(at)));
+        }
+        false
     }
 
     /// Adds a vertex between two sets, so that n and m resources need n + m edges.

@@ -87,6 +87,8 @@ pub(super) struct Validator<'a> {
     pub(super) sets: HashMap<String, Arc<[usize]>>,
     /// The number of vertices between two sets.
     pub(super) barriers: usize,
+    /// The number of edges that patterns made.
+    pub(super) set_edges: usize,
     pub(super) ties: Vec<DraftEdge>,
     pub(super) suggested: usize,
     pub(super) wants_origins: bool,
@@ -135,6 +137,7 @@ pub(super) fn check(
         inactive: Vec::new(),
         sets: HashMap::new(),
         barriers: 0,
+        set_edges: 0,
         ties: Vec::new(),
         suggested: 0,
         wants_origins: options.origins,

@@ -113,7 +113,7 @@ impl Driver {
     pub(in crate::driver) fn note_refusal(&mut self, run: RunId) {
         let Some(live) = self.runs.active.remove(&run) else { return };
         let trouble = Failure::new("no changes made: the planned change could not be recorded")
-            .hint("see `state_write_failed` in the log; check whether the disk of the state directory is full");
+            .hint("see `state_write_failed` in the log for the cause, such as a full disk");
         for id in self.graph.groups().members(&live.vertex) {
             self.runs.failures.entry(*id).or_insert_with(|| trouble.clone());
         }

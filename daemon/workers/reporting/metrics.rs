@@ -11,9 +11,10 @@ use crate::supervisor::{Failure, Manifold, Outputs, State, WorkerContext};
 use crate::workers::Shared;
 use crate::workers::silence;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use steadfast_resources::host::input_trust::Reader;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, oneshot};
@@ -29,7 +30,7 @@ const FILE_EVERY: Duration = Duration::from_secs(15);
 const TRY_AGAIN: Duration = Duration::from_millis(250);
 
 /// The connections that one listener serves at a time; more of them wait.
-const CONNECTIONS: usize = 16;
+const CONNECTIONS: usize = 64;
 
 /// The settings of metrics.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -200,6 +201,13 @@ fn metrics_tcp(shared: &Arc<Shared>, address: SocketAddr, most: u32) -> Manifold
     })
 }
 
+/// Returns the reason for which another user can change a file that root writes; a directory of the exporter is one.
+fn find_doubt(path: &Path) -> Option<String> {
+    let reader = Reader::here();
+    let doubt = reader.doubts_on_the_way(path.parent()?);
+    doubt.filter(|_| reader.is_strict())
+}
+
 /// Creates the worker that writes the file of the settings.
 fn metrics_file(shared: &Arc<Shared>, path: PathBuf, most: u32) -> Manifold {
     let own = Arc::clone(shared);
@@ -208,6 +216,13 @@ fn metrics_file(shared: &Arc<Shared>, path: PathBuf, most: u32) -> Manifold {
         async move {
             life.ready(Outputs::none());
             life.set_status(format!("writes {}", path.display()));
+            if let Some(doubt) = find_doubt(&path) {
+                tracing::warn!(
+                    event = "metrics",
+                    "{}: another user can change these metrics: {doubt}",
+                    path.display()
+                );
+            }
             loop {
                 let text = to_classic(&to_open_metrics(take_snapshot(&shared, most).await));
                 let to = path.clone();

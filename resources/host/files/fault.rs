@@ -109,9 +109,7 @@ fn os_trouble(doing: &str, path: &Path, errno: Errno, user: &str) -> Failure {
             .hint("grant the permission to that user, or run steadfast as root"),
         Errno::PERM => said(doing, path, &format!("not permitted to user {user}"))
             .hint("the owner differs, the file is immutable (lsattr), or steadfast is not root"),
-        Errno::NOSPC | Errno::DQUOT => {
-            said(doing, path, &text).hint("free disk space; the run is retried").passing()
-        }
+        Errno::NOSPC | Errno::DQUOT => said(doing, path, &text).hint("free disk space").passing(),
         Errno::ROFS => said(doing, path, &text)
             .hint("remount the file system writable, or remove the resource")
             .passing(),

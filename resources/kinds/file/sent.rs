@@ -4,6 +4,7 @@ use super::{File, Shape};
 use crate::failure::Failure;
 use crate::host::files::{AccountKind, Content, Fault, Files, account_name, denies_others};
 use crate::kind::{FieldType, Value};
+use crate::parts::checksum::LARGEST;
 use crate::values::{SendSpec, Sent, SentValue};
 use rustix::fs::FileType;
 use tokio_util::sync::CancellationToken;
@@ -13,7 +14,7 @@ pub(super) const SENDS: &[SendSpec] = &[
     SendSpec::new(
         "hash",
         FieldType::Text,
-        "The SHA-256 of a regular file that others may read, as sha256:….",
+        "The SHA-256 of a regular file of at most 1 GiB that others may read, as sha256:….",
     ),
     SendSpec::new("size", FieldType::Int, "The size of a regular file in bytes."),
     SendSpec::new("owner", FieldType::Text, "The owner, by name where there is one."),
@@ -49,7 +50,7 @@ impl File {
             if seen.kind == FileType::RegularFile {
                 let size = i64::try_from(seen.size).unwrap_or(i64::MAX);
                 sent.push(("size", SentValue::Shown(Value::Int(size))));
-                if !self.sensitive && !denies_others(seen.mode) {
+                if !self.sensitive && !denies_others(seen.mode) && seen.size <= LARGEST {
                     let mut content = Content::default();
                     content.push(files.origin_at(&spot, &seen)?);
                     sent.push(("hash", text(format!("sha256:{}", content.sha256(cancel)?))));

@@ -16,7 +16,7 @@ use crate::kind::{
     FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, LONGEST_SPAN, Place,
 };
 use crate::parts::assignment::value_of;
-use crate::parts::checksum::checksum_of;
+use crate::parts::checksum::bounded_checksum_of;
 use crate::parts::commands::{command, failed};
 use crate::parts::field_reader::{bounded, normal_path};
 use crate::parts::text_edit::text_of;
@@ -43,7 +43,7 @@ pub static SPEC: KindSpec = KindSpec {
         FieldSpec::new(
             "builtin",
             FieldType::Choice(&["os", "memory", "package_version", "file_hash"]),
-            "os: a value of /etc/os-release; memory: a value of /proc/meminfo in bytes; package_version: the installed version; file_hash: the SHA-256 of a file.",
+            "os: a value of /etc/os-release; memory: a value of /proc/meminfo in bytes; package_version: the installed version; file_hash: the SHA-256 of a file of at most 1 GiB.",
         ),
         FieldSpec::new(
             "of",
@@ -249,7 +249,8 @@ impl Probe {
             }
             Question::Hash(path) => {
                 let own = path.clone();
-                let found = on_thread(host, move |host| checksum_of(host.files(), &own)).await??;
+                let found =
+                    on_thread(host, move |host| bounded_checksum_of(host.files(), &own)).await??;
                 let what = || bounded(format!("there is no file {}", path.display()));
                 found.ok_or_else(|| Failure::new(what()))
             }

@@ -46,6 +46,17 @@ fn builtins_read_the_host() {
     assert_eq!(sent(&[("builtin", "package_version"), ("of", "bash")]).len(), 1);
 }
 
+/// K9 of an attack: a sparse file of a user costs nothing, and takes hours to read.
+#[test]
+fn a_huge_file_has_no_hash() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("huge");
+    fs::File::create(&path).unwrap().set_len(200 << 30).unwrap();
+    let given = [("builtin", "file_hash"), ("of", path.to_str().unwrap())];
+    let said = refused(&resource("probe", Path::new("p"), &given));
+    assert!(said.contains("expected a file of at most 1 GiB"), "{said}");
+}
+
 #[test]
 fn a_question_without_an_answer_fails() {
     for (given, expected) in [

@@ -189,7 +189,7 @@ impl ReloadRequest {
             }
             Ok(_) => {}
             Err(why) => {
-                let why = format!("the graph is not valid after a change of {names}:\n{why}");
+                let why = format!("after a change of {names}: {why}");
                 this.requests.put(DriverEvent::Graph { graph: Err(why), operator: false });
             }
         }
