@@ -2,7 +2,7 @@
 
 use super::Name;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
@@ -16,8 +16,16 @@ pub(super) struct Heartbeat {
     limit: Option<Duration>,
     /// The time of the last sign of life, in milliseconds since `began`.
     heard: Arc<AtomicU64>,
-    /// The time since which a thread of the worker has not replied.
-    hangs: Arc<Mutex<Option<Instant>>>,
+    silence: Arc<Mutex<Silence>>,
+}
+
+/// The silence of a thread of the worker.
+#[derive(Debug, Default)]
+struct Silence {
+    /// The time at which the silence was first found to be too long.
+    doubted: Option<Instant>,
+    /// The time since which the thread has not replied, if it hangs.
+    since: Option<Instant>,
 }
 
 /// The number of signs of life that a worker sends within its limit.
@@ -25,7 +33,7 @@ pub(super) const TIMES: u32 = 3;
 
 impl Heartbeat {
     pub(super) fn new(whose: Name, began: Instant, limit: Option<Duration>) -> Self {
-        let pulse = Self { whose, began, limit, heard: Arc::default(), hangs: Arc::default() };
+        let pulse = Self { whose, began, limit, heard: Arc::default(), silence: Arc::default() };
         pulse.alive();
         pulse
     }
@@ -50,10 +58,16 @@ impl Heartbeat {
         Duration::from_millis(self.heard.load(Ordering::Relaxed))
     }
 
-    /// Records that a thread has not replied since `since`. A silence beyond the limit is logged once.
+    /// Records that a thread has not replied since `since`. A silence beyond the limit is logged once. The whole process
+    /// may have been suspended, so the thread gets another chance to reply first.
     pub(super) fn waits(&self, since: Instant) {
         let silent = since.elapsed();
-        if self.limit.is_some_and(|limit| silent >= limit) && self.put(Some(since)).is_none() {
+        let Some(limit) = self.limit.filter(|limit| silent >= *limit) else { return };
+        let mut silence = self.silence();
+        if silence.doubted.get_or_insert_with(Instant::now).elapsed() < limit / TIMES {
+            return;
+        }
+        if silence.since.replace(since).is_none() {
             let (whose, seconds) = (&self.whose, silent.as_secs());
             tracing::error!(
                 event = "hangs",
@@ -65,7 +79,7 @@ impl Heartbeat {
 
     /// Records that the thread has replied.
     pub(super) fn answered(&self) {
-        if self.put(None).is_some() {
+        if std::mem::take(&mut *self.silence()).since.is_some() {
             let whose = &self.whose;
             tracing::warn!(
                 event = "answers",
@@ -75,12 +89,12 @@ impl Heartbeat {
         }
     }
 
-    fn put(&self, hangs: Option<Instant>) -> Option<Instant> {
-        std::mem::replace(&mut *self.hangs.lock().unwrap_or_else(PoisonError::into_inner), hangs)
+    fn silence(&self) -> MutexGuard<'_, Silence> {
+        self.silence.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the time since which a thread of the worker has not replied; none if it does not hang.
     pub(super) fn hangs(&self) -> Option<Instant> {
-        *self.hangs.lock().unwrap_or_else(PoisonError::into_inner)
+        self.silence().since
     }
 }
