@@ -2,12 +2,15 @@
 //!
 //! An inspector must change nothing, and must never return a secret: a secret field is a [`Field::Secret`].
 //!
-//! Reading order: `file.rs`, `svc.rs`, `pkg.rs`, `account.rs`, `identity.rs`, `kernel.rs`, `unit.rs`.
+//! Reading order: `file.rs`, `svc.rs`, `pkg.rs`, `account.rs`, `identity.rs`, `locale.rs`, `hosts.rs`, `kernel.rs`,
+//! `unit.rs`.
 
 mod account;
 mod file;
+mod hosts;
 mod identity;
 mod kernel;
+mod locale;
 mod pkg;
 mod svc;
 mod unit;
@@ -60,7 +63,9 @@ pub fn inspectors() -> &'static [Inspector] {
         file::INSPECTOR,
         account::GROUPS,
         identity::HOSTNAME,
+        hosts::INSPECTOR,
         kernel::MODULES,
+        locale::INSPECTOR,
         kernel::MOUNTS,
         pkg::INSPECTOR,
         svc::INSPECTOR,

@@ -32,10 +32,10 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// The list of the locales to make.
-const LIST: &str = "/etc/locale.gen";
+pub(crate) const LIST: &str = "/etc/locale.gen";
 
 /// The files with the default language: of Debian, and of systemd elsewhere.
-const DEFAULTS: [&str; 2] = ["/etc/default/locale", "/etc/locale.conf"];
+pub(crate) const DEFAULTS: [&str; 2] = ["/etc/default/locale", "/etc/locale.conf"];
 
 /// The deadline of locale-gen, which takes some seconds for each locale.
 const GENERATION: Duration = Duration::from_mins(10);
@@ -81,9 +81,7 @@ fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>
         reader.reject(Invalid::whole(bounded(what)).hint("for example de_DE.UTF-8 or C.UTF-8"));
     }
     let is_present = reader.is_present();
-    let usual = name.split('@').next().and_then(|name| name.split_once('.'));
-    let usual = usual.map_or("ISO-8859-1", |(_, charset)| charset);
-    let charset = reader.text("charset").unwrap_or_else(|| usual.to_owned());
+    let charset = reader.text("charset").unwrap_or_else(|| usual_charset(name).to_owned());
     let is_charset = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let message = ("expected the name of a character set", "for example UTF-8 or ISO-8859-15");
     reader.require(!charset.is_empty() && charset.bytes().all(is_charset), "charset", message);
@@ -134,6 +132,12 @@ fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>
     Ok(Arc::new(Sequence::new(elements).removed_by(removal)))
 }
 
+/// Returns the character set of a locale that declares none: the end of its name.
+pub(crate) fn usual_charset(name: &str) -> &str {
+    let parts = name.split('@').next().and_then(|name| name.split_once('.'));
+    parts.map_or("ISO-8859-1", |(_, charset)| charset)
+}
+
 /// Returns true if the text can be the name of a locale.
 fn is_locale(text: &str) -> bool {
     let is_sign = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-@".contains(&byte);
@@ -142,12 +146,12 @@ fn is_locale(text: &str) -> bool {
 }
 
 /// Returns true for the locales of the C library, which nothing generates.
-fn is_builtin(name: &str) -> bool {
+pub(crate) fn is_builtin(name: &str) -> bool {
     matches!(normal(name).as_str(), "C" | "POSIX" | "C.utf8")
 }
 
 /// Returns the name as `locale -a` writes it: the character set in small letters and without signs.
-fn normal(name: &str) -> String {
+pub(crate) fn normal(name: &str) -> String {
     let (name, modifier) = match name.split_once('@') {
         Some((name, modifier)) => (name, format!("@{modifier}")),
         None => (name, String::new()),
@@ -183,7 +187,7 @@ fn default_variable(key: &str, value: &str) -> Arc<dyn Resource> {
 }
 
 /// Chooses `/etc/locale.conf` if Debian's file is a link or the only missing one of the two.
-fn choose_file(host: &Host) -> Result<usize, Failure> {
+pub(crate) fn choose_file(host: &Host) -> Result<usize, Failure> {
     let files = host.files();
     let [debian, other] = DEFAULTS.map(Path::new);
     let kind_of = |path: &Path| {

@@ -71,6 +71,22 @@ fn swap_and_mounts_are_inspected_as_they_are() {
     assert!(inspect(&simulated, "mount", "/").is_some());
 }
 
+#[test]
+fn lines_of_hosts_are_inspected_as_they_are() {
+    let simulated = SimulatedHost::new();
+    let table = "127.0.0.1 localhost\n# a comment\n::1 localhost ip6-localhost # both\n192.0.2.7 db.example.org db\n";
+    simulated.machine.write("/etc/hosts", table).unwrap();
+    assert_eq!(names(&simulated, "hosts"), ["localhost", "localhost ipv6", "db.example.org"]);
+    let fields = |name: &str| {
+        let found = inspect(&simulated, "hosts", name).unwrap();
+        found.fields.iter().map(|(field, _)| *field).collect::<Vec<_>>()
+    };
+    assert_eq!(fields("localhost"), ["ip"]);
+    assert_eq!(fields("localhost ipv6"), ["host", "ip", "names"]);
+    assert_eq!(fields("db.example.org"), ["ip", "names"]);
+    assert_eq!(inspect(&simulated, "hosts", "db"), None, "no first name");
+}
+
 /// An automount stands for its file system until the first access.
 #[test]
 fn an_automount_counts_as_mounted() {

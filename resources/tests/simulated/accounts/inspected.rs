@@ -2,8 +2,8 @@
 
 use super::tools;
 use futures_util::FutureExt as _;
-use steadfast_resources::Host;
 use steadfast_resources::inspect::{Field, inspectors};
+use steadfast_resources::{Host, Value};
 
 #[test]
 fn a_live_user_is_read_back_without_its_password() {
@@ -24,4 +24,29 @@ fn a_live_user_is_read_back_without_its_password() {
     assert_eq!(all.expect("tables"), ["root", "adm", "sudo", "eve"]);
     let none = (of("group").one)(&host, "nosuch").now_or_never().expect("nothing waits");
     assert_eq!(none.expect("tables"), None);
+}
+
+#[test]
+fn the_default_locale_is_read_back_with_its_variables() {
+    let (machine, _calls) = tools::machine();
+    machine.make_directories("/etc/default").expect("made");
+    machine.make_directories("/usr/lib/locale").expect("made");
+    machine.write("/etc/locale.gen", "# fr_FR.UTF-8 UTF-8\nde_DE.UTF-8 UTF-8\n").expect("written");
+    machine.write("/usr/lib/locale/made", "de_DE.utf8\n").expect("written");
+    let defaults = "LANG=de_DE.UTF-8\nLC_TIME=en_GB.UTF-8\n";
+    machine.write("/etc/default/locale", defaults).expect("written");
+    let _entered = machine.enter();
+    let host = Host::default();
+    let of = inspectors().iter().find(|it| it.kind == "locale").expect("an inspector");
+    let one = |name| (of.one)(&host, name).now_or_never().expect("nothing waits").expect("read");
+    let found = one("de_DE.UTF-8").expect("a locale");
+    let variables = vec![("LC_TIME".to_owned(), "en_GB.UTF-8".to_owned())];
+    let expected = [
+        ("default", Field::Shown(Value::Bool(true))),
+        ("variables", Field::Shown(Value::TextMap(variables))),
+    ];
+    assert_eq!(found.fields, expected);
+    assert_eq!(one("fr_FR.UTF-8"), None, "a comment");
+    let all = (of.all.expect("a list"))(&host).now_or_never().expect("nothing waits");
+    assert_eq!(all.expect("read"), ["de_DE.UTF-8"]);
 }
