@@ -9,7 +9,8 @@ use std::time::Duration;
 const SAVED: Duration = Duration::from_secs(2);
 
 impl DaemonRequestHandler {
-    /// Pauses the daemon, or these resources. Replies with a warning if the pause is in effect and cannot be stored now.
+    /// Pauses the daemon, or these resources. Replies with a warning if the pause is in effect and cannot be stored
+    /// now.
     pub(super) async fn pause(
         &self,
         (seconds, reason, drain): (Option<u64>, String, bool),
