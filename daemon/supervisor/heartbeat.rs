@@ -58,8 +58,8 @@ impl Heartbeat {
         Duration::from_millis(self.heard.load(Ordering::Relaxed))
     }
 
-    /// Records that a thread has not replied since `since`. A silence beyond the limit is logged once. The whole process
-    /// may have been suspended, so the thread gets another chance to reply first.
+    /// Records that a thread has not replied since `since`. A silence beyond the limit is logged once. The whole
+    /// process may have been suspended, so the thread gets another chance to reply first.
     pub(super) fn waits(&self, since: Instant) {
         let silent = since.elapsed();
         let Some(limit) = self.limit.filter(|limit| silent >= *limit) else { return };
