@@ -1,4 +1,4 @@
-//! The tests over many runs: ten thousand runs end as declared, replay identically, and together reach every
+//! The tests over many runs: six thousand runs end as declared, replay identically, and together reach every
 //! situation.
 
 use crate::judgement::coverage::{MADE_FIRST, Sights};
@@ -69,7 +69,7 @@ fn one_seed() {
 }
 
 /// The number of runs; each of four tests plays a quarter.
-const RUNS: u64 = 10_000;
+const RUNS: u64 = 6000;
 
 /// The number of runs that set `realize` for every resource.
 const REALIZING: u64 = 500;
