@@ -47,8 +47,8 @@ struct Work {
     /// The number of events lost while the log could not be written.
     lost: u64,
     log: Option<Log>,
-    /// Space is reserved for the last events of the session.
-    has_reserve: bool,
+    /// The reserve was filled, or cannot be, since the log was opened.
+    is_reserve_tried: bool,
     /// The log was removed while in use, and the new one does not say so yet.
     is_removed: bool,
     /// The number of the start event of this session.
@@ -184,6 +184,7 @@ impl LogWriter {
                     });
                 }
                 work.log = Some(log);
+                work.is_reserve_tried = false;
             }
             Err(error) => self.broken(work, &error.to_string()),
         }
@@ -195,7 +196,6 @@ impl LogWriter {
         let before = work.trouble.take();
         if let Some(log) = &work.log {
             work.run = log.run();
-            work.has_reserve = work.has_reserve || Reserve::of(&path(&self.directory)).fill();
             if before.is_some() {
                 tracing::warn!(event = "events_kept", "the event log can be written again");
             }
@@ -216,6 +216,11 @@ impl LogWriter {
             if !is_told {
                 self.shared.pass_on(PublishedEvent::new(number, at, happening));
             }
+        }
+        // Waiting events come before the reserve.
+        if work.log.is_some() && work.waiting.is_empty() && !work.is_reserve_tried {
+            work.is_reserve_tried = true;
+            Reserve::of(&path(&self.directory)).fill();
         }
     }
 
@@ -265,8 +270,6 @@ impl LogWriter {
     /// Records the waiting events in the reserve; if there are too many, a gap with their number and the end.
     fn end_on_full_disk(&self, work: &mut Work) {
         Reserve::of(&path(&self.directory)).free();
-        // The session ends: nothing fills the reserve again.
-        work.has_reserve = true;
         self.write_now(work);
         let Some(end) = work.waiting.pop_back() else { return };
         let count = u64::try_from(work.waiting.len()).unwrap_or(u64::MAX);
