@@ -1,4 +1,5 @@
-//! The cost of a reload that changes one definition, for the driver's loop and for the engine alone.
+//! The cost of a reload that changes one definition, for the driver's loop and for the engine alone; and the cost of a
+//! changed fact that turns 10 of 10 000 conditions, with a limit of 10 ms.
 //!
 //! `cargo bench --bench reload`: medians of nine rounds, in processor time of the thread. Another thread has read and
 //! checked the graph. The files exist, are watched and converged; nothing is stored.
@@ -17,6 +18,7 @@ use steadfast::driver::{
     Driver, DriverDeps, DriverEvent, DriverHealth, Inbox, Notification, Observer, PingReply,
     Settings, local_minute,
 };
+use steadfast::expressions::Value;
 use steadfast::store::StoredState;
 use steadfast_engine::{Action, Engine, Event, Graph, RunVerdict, Slots, Swap, Tick};
 use steadfast_resources::{Host, MintKey};
@@ -26,6 +28,9 @@ use steadfast_resources::{Host, MintKey};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const ROUNDS: usize = 9;
+
+/// The resources of the measurement of conditions, and those whose condition follows the changed fact.
+const CONDITIONS: (usize, usize) = (10_000, 10);
 
 /// Returns the processor time of this thread so far.
 fn now() -> Duration {
@@ -61,6 +66,31 @@ fn graph(folder: &Path, count: usize, round: usize) -> LoadedGraph {
     std::fs::write(&path, text).expect("room for the graph");
     load(std::slice::from_ref(&path), &Options::new(steadfast::config::KindSet::of_this_build()))
         .expect("a valid graph")
+}
+
+/// Creates the graph of as many files with conditions. The round selects the value of the fact that the last ones use.
+fn conditional_graph(folder: &Path, round: usize) -> LoadedGraph {
+    let (count, turned) = CONDITIONS;
+    let mut text = String::from("graph: bench\nresources:\n  file:\n");
+    for i in 0..count {
+        let path = folder.join(format!("d{}", i / 1000)).join(format!("f{i}"));
+        let fact = if i + turned < count { "facts.cpu.count > 0" } else { "facts.reboot_required" };
+        writeln!(
+            text,
+            "  - name: f{i}\n    path: {}\n    content: x0\n    mode: \"0644\"\n    when: {fact}",
+            path.display()
+        )
+        .expect("a string takes everything");
+    }
+    let path: PathBuf = folder.join("graph.yaml");
+    std::fs::write(&path, text).expect("room for the graph");
+    let facts =
+        serde_json::json!({"cpu": {"count": 2}, "reboot_required": round.is_multiple_of(2)});
+    let mut options = Options::new(steadfast::config::KindSet::of_this_build());
+    options.facts = Some(Arc::new(Value::from_json(facts).expect("facts")));
+    let loaded = load(std::slice::from_ref(&path), &options).expect("a valid graph");
+    assert_eq!(loaded.inactive.len(), if round.is_multiple_of(2) { 0 } else { turned });
+    loaded
 }
 
 fn make_files(folder: &Path, count: usize) {
@@ -153,6 +183,18 @@ fn median(times: &mut [Duration]) -> f64 {
     times[times.len() / 2].as_secs_f64() * 1e3
 }
 
+/// Waits until the driver has converged.
+fn wait_until_converged(inbox: &Inbox<DriverEvent>) {
+    loop {
+        let (question, answer) = ping();
+        inbox.put(question);
+        if answer.recv().expect("a driver").1.converged {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
 #[expect(clippy::print_stdout, reason = "the measurement is its output")]
 fn measure(count: usize, key: &Arc<MintKey>) {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
@@ -163,14 +205,7 @@ fn measure(count: usize, key: &Arc<MintKey>) {
     let (mut engine, mut tick) = (Engine::new(Slots::default(), false), 1);
     swap(&mut engine, &mut tick, Arc::new(for_the_engine(&first)));
     reload(&inbox, first);
-    loop {
-        let (question, answer) = ping();
-        inbox.put(question);
-        if answer.recv().expect("a driver").1.converged {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    wait_until_converged(&inbox);
     loaded.recv().expect("the first graph");
     let (mut whole, mut alone) = (Vec::new(), Vec::new());
     for round in 1..=ROUNDS {
@@ -189,9 +224,35 @@ fn measure(count: usize, key: &Arc<MintKey>) {
     );
 }
 
+#[expect(clippy::print_stdout, reason = "the measurement is its output")]
+fn measure_conditions(key: &Arc<MintKey>) {
+    let (count, turned) = CONDITIONS;
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    make_files(folder.path(), count);
+    let (news, loaded) = mpsc::channel();
+    let inbox = driver(NullSink(news), Arc::clone(key));
+    reload(&inbox, conditional_graph(folder.path(), 0));
+    wait_until_converged(&inbox);
+    loaded.recv().expect("the first graph");
+    let mut times = Vec::new();
+    for round in 1..=ROUNDS {
+        times.push(reload(&inbox, conditional_graph(folder.path(), round)));
+        let (_, unchanged) = loaded.recv().expect("another graph");
+        assert_eq!(unchanged, count - turned, "all other resources stay");
+        wait_until_converged(&inbox);
+    }
+    inbox.put(DriverEvent::Stop(Duration::ZERO));
+    let time = median(&mut times);
+    let verdict = if time < 10.0 { "met" } else { "MISSED" };
+    println!(
+        "{turned} of {count} conditions turn: the loop is held up for {time:>7.2} ms, limit 10 ms: {verdict}"
+    );
+}
+
 fn main() {
     let key = Arc::new(MintKey::take().expect("nobody had it before"));
     for count in [1_000, 10_000, 100_000] {
         measure(count, &key);
     }
+    measure_conditions(&key);
 }

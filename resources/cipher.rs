@@ -8,7 +8,7 @@
 use crate::failure::Failure;
 use crate::hex::{from_hex, to_hex};
 use crate::host::Host;
-use crate::secret::{Secret, StateKey};
+use crate::secret_text::{Secret, StateKey};
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, Salt};
 use zeroize::Zeroizing;
@@ -96,7 +96,7 @@ fn name(place: &[&str]) -> Vec<u8> {
 mod tests {
     use super::{Encrypted, name};
     use crate::host::Host;
-    use crate::secret::{Secret, StateKey};
+    use crate::secret_text::{Secret, StateKey};
 
     const PLACE: &[&str] = &["password[db]", "password"];
 

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::host::Supply;
 use crate::kind::{FieldType, Fields, Invalid, Value};
 use crate::resource::Resource;
-use crate::secret::{KeyedHash, KeyedHashOf, Secret, StateKey};
+use crate::secret_text::{KeyedHash, KeyedHashOf, Secret, StateKey};
 use crate::values::{
     BuiltResource, DeferredResource, InputSlot, Origin, Part, Received, Receives, ResolvedInput,
     SentValue, TemplatePiece,
@@ -232,7 +232,8 @@ impl DeferredResource {
 fn refused(invalid: &[Invalid]) -> Failure {
     let field = invalid.iter().find_map(|invalid| invalid.field).unwrap_or("a field");
     let what = format!("the received value is invalid for `{field}`");
-    Failure::new(what).hint("check the value of the sender; values are not shown here")
+    let hint = "`steadfast explain KIND` says what the field expects; the value is not shown here";
+    Failure::new(what).hint(hint)
 }
 
 fn forgotten(name: &str) -> Failure {

@@ -195,6 +195,10 @@ impl HostObject {
     /// Returns the unit that a file at this path defines or extends (`NAME.d/x.conf`).
     #[must_use]
     pub fn unit_of(path: &Path) -> Option<Self> {
+        // All folders of units are below a folder of this name; few paths are.
+        if !path.as_os_str().as_encoded_bytes().windows(9).any(|part| part == b"/systemd/") {
+            return None;
+        }
         let mut folders = FOLDERS.into_iter();
         let (rest, session) = folders
             .find_map(|(folder, session)| Some((path.strip_prefix(folder).ok()?, session)))

@@ -1,10 +1,12 @@
 //! The declaration of a kind: one table that serves the validator, the documentation and the schema.
 
+pub use crate::field_spec::{FieldMode, FieldSpec, FieldType, Interpreter};
+
 use crate::failure::Failure;
 use crate::prior_state::FormerValue;
 use crate::resource::Resource;
-use crate::secret::{KeyedHashOf, Secret};
-use crate::values::{MaybeSecret, Receives, SendSpec};
+use crate::secret_text::{KeyedHashOf, Secret};
+use crate::values::{MaybeSecret, SendSpec};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -16,6 +18,9 @@ use std::time::Duration;
 pub struct KindSpec {
     /// The name in the graph file.
     pub kind: &'static str,
+    /// The name is no object of the host, or a collector names the object by `path`: resources of the kind may come
+    /// from another host.
+    pub collectible: bool,
     /// One sentence for `explain`.
     pub doc: &'static str,
     /// The fields besides `name`, `meta` and the short edges.
@@ -103,206 +108,6 @@ impl KindSpec {
         }
         problems
     }
-}
-
-/// One field of a kind.
-#[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-pub struct FieldSpec {
-    /// The name of the field in the graph file.
-    pub name: &'static str,
-    /// The type of the field.
-    pub takes: FieldType,
-    /// One sentence for `explain`: meaning, unit, default.
-    pub doc: &'static str,
-    /// A warning for a field without a meaning in this version: the field is accepted and ignored.
-    pub ignored: Option<&'static str>,
-    /// The field is known, and its effect comes in a later build: rejected with "not in this build".
-    pub later: bool,
-    /// The values from elsewhere that the field accepts.
-    pub receives: Receives,
-    /// A list of texts must be written as a list: a single text is a mistake.
-    pub list_only: bool,
-    /// A list or a map is accepted too, and passed on as JSON.
-    pub nested: bool,
-    /// A bare number causes a warning: a duration should have a unit.
-    pub wants_unit: bool,
-    /// The field must be given.
-    pub required: bool,
-    /// The value of an absent field, as the graph would write it; none if an absent field means "not managed".
-    pub default: Option<&'static str>,
-    /// A typical value, as the graph would write it.
-    pub example: Option<&'static str>,
-    /// Fields that exclude this one.
-    pub conflicts_with: &'static [&'static str],
-    /// The expressions that the field allows; none for a field without a decision.
-    pub mode: Option<FieldMode>,
-}
-
-/// The expressions (`${ }`) that a field allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FieldMode {
-    /// Expressions are evaluated.
-    Value,
-    /// Expressions of variables, parameters, facts and loop items are evaluated; their values must be known at load,
-    /// because claims are made of the field.
-    Static,
-    /// A text that a program interprets, or that is copied as it is: `${ }` in it means nothing here.
-    Literal(Interpreter),
-    /// The arguments of a command: each word is a value. The field named here, if it is given, holds the shell that
-    /// interprets the text instead; an empty name means that there is none.
-    Argv(&'static str),
-}
-
-/// The program that interprets a literal text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Interpreter {
-    /// A shell.
-    Shell,
-    /// The cron daemon.
-    Cron,
-    /// nftables.
-    Nft,
-    /// The SSH daemon.
-    Sshd,
-    /// systemd.
-    Systemd,
-    /// No program: the text is copied.
-    None,
-}
-
-impl FieldSpec {
-    /// Makes a field in full use.
-    #[must_use]
-    pub const fn new(name: &'static str, takes: FieldType, doc: &'static str) -> Self {
-        let receives = Receives::Nothing;
-        Self {
-            name,
-            takes,
-            doc,
-            ignored: None,
-            later: false,
-            receives,
-            list_only: false,
-            nested: false,
-            wants_unit: false,
-            required: false,
-            default: None,
-            example: None,
-            conflicts_with: &[],
-            mode: None,
-        }
-    }
-
-    /// Sets the expressions that the field allows.
-    #[must_use]
-    pub const fn mode(mut self, mode: FieldMode) -> Self {
-        self.mode = Some(mode);
-        self
-    }
-
-    /// Requires that the expressions of the field are known at load: claims are made of it.
-    #[must_use]
-    pub const fn known_at_load(self) -> Self {
-        self.mode(FieldMode::Static)
-    }
-
-    /// Requires that the field is given.
-    #[must_use]
-    pub const fn required(mut self) -> Self {
-        self.required = true;
-        self
-    }
-
-    /// Sets the value of an absent field.
-    #[must_use]
-    pub const fn default(mut self, value: &'static str) -> Self {
-        self.default = Some(value);
-        self
-    }
-
-    /// Sets a typical value.
-    #[must_use]
-    pub const fn example(mut self, value: &'static str) -> Self {
-        self.example = Some(value);
-        self
-    }
-
-    /// Sets the fields that exclude this one.
-    #[must_use]
-    pub const fn conflicts_with(mut self, fields: &'static [&'static str]) -> Self {
-        self.conflicts_with = fields;
-        self
-    }
-
-    /// Accepts a list or a map too, as JSON.
-    #[must_use]
-    pub const fn nested(mut self) -> Self {
-        self.nested = true;
-        self
-    }
-
-    /// Warns about a duration without a unit.
-    #[must_use]
-    pub const fn wants_unit(mut self) -> Self {
-        self.wants_unit = true;
-        self
-    }
-
-    /// Requires that the field's list is written as a list.
-    #[must_use]
-    pub const fn list_only(mut self) -> Self {
-        self.list_only = true;
-        self
-    }
-
-    /// Sets the values from elsewhere that the field accepts.
-    #[must_use]
-    pub const fn receives(mut self, receives: Receives) -> Self {
-        self.receives = receives;
-        self
-    }
-
-    /// Makes a field of a later build.
-    #[must_use]
-    pub const fn later(name: &'static str, doc: &'static str) -> Self {
-        Self { later: true, ..Self::new(name, FieldType::Anything, doc) }
-    }
-
-    /// Makes a field that is accepted with a warning.
-    #[must_use]
-    pub const fn ignored(name: &'static str, why: &'static str) -> Self {
-        Self { ignored: Some(why), ..Self::new(name, FieldType::Anything, why) }
-    }
-}
-
-/// The type of a field. Scalars stay as they were written: `mode: 0644` is the text `0644`, `1.10` stays
-/// `1.10`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FieldType {
-    /// Any scalar, as text.
-    Text,
-    /// `true` or `false`, and nothing else: `yes` and `on` are rejected with a hint.
-    Bool,
-    /// A whole number.
-    Int,
-    /// A number of seconds or the like, with a fraction.
-    Float,
-    /// A list of scalars, as texts; a single scalar is a list of one.
-    Texts,
-    /// A map of scalars, as texts.
-    TextMap,
-    /// One of these words.
-    Choice(&'static [&'static str]),
-    /// A span of time with a unit: `500ms`, `90s`, `5m`, `2h`, `1d`. The value is a number of seconds; a bare number
-    /// counts seconds.
-    Duration,
-    /// A span of time with a unit, in whole seconds ([`Value::Int`]); a bare number counts seconds.
-    Seconds,
-    /// A span of time with a unit, in whole milliseconds ([`Value::Int`]); a bare number counts milliseconds.
-    Milliseconds,
-    /// Any value; the content is not examined.
-    Anything,
 }
 
 /// A field's value, already of its type.

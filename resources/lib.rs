@@ -4,7 +4,8 @@
 //!
 //! Reading order: `resource.rs` (the trait [`Resource`]), `change.rs` (the result of a check:
 //! [`CheckResult`], [`Change`], [`Outcome`]), `permit.rs` (the right to change the host: [`Permit`]),
-//! `kind.rs` (the declaration of a kind: [`KindSpec`]), `values.rs` (send/recv), then `host/` and `kinds/`.
+//! `kind.rs` and `field_spec.rs` (the declaration of a kind: [`KindSpec`]), `values.rs` (send/recv), then `host/` and
+//! `kinds/`.
 #![forbid(unsafe_code)]
 
 mod change;
@@ -15,8 +16,10 @@ mod deferred;
 mod dependency;
 mod escape;
 mod failure;
+mod field_spec;
 mod footprint;
 mod hex;
+mod hidden_difference;
 mod kind;
 mod kind_set;
 mod parts;
@@ -26,7 +29,7 @@ mod removal;
 mod removal_guard;
 mod resource;
 mod resource_id;
-mod secret;
+mod secret_text;
 mod sent_slot;
 mod transaction;
 mod values;
@@ -68,6 +71,6 @@ pub use resource::{
     Answer, CheckRequest, ClosedDirectory, ExecutorKind, OnInterrupt, PathAfter, Resource,
     RunPolicy, Traits,
 };
-pub use secret::{KeyedHash, KeyedHashOf, Secret, StateKey};
+pub use secret_text::{KeyedHash, KeyedHashOf, Secret, StateKey};
 pub use sent_slot::SentSlot;
 pub use transaction::{Grouping, Member, Transaction};

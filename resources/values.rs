@@ -5,7 +5,7 @@ use crate::host::Captured;
 use crate::host::Supply;
 use crate::kind::{FieldSpec, FieldType, Fields, KindSpec, Place, Value};
 use crate::resource::Resource;
-use crate::secret::{KeyedHash, KeyedHashOf, Secret, StateKey};
+use crate::secret_text::{KeyedHash, KeyedHashOf, Secret, StateKey};
 use std::sync::Arc;
 
 /// A value that a kind sends.

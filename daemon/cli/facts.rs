@@ -9,6 +9,9 @@ use crate::facts::{self, FactSpec, HostRoot, SCHEMA, SystemAnswers};
 /// Prints one fact or all facts of this host. The command collects them itself, without the daemon.
 pub(super) fn show_facts(args: &FactsArgs) -> Exit {
     let collected = facts::collect(&HostRoot::of_this_host(), &SystemAnswers::of_this_host());
+    // Only root sees the private facts: others may have the output through the group of the socket.
+    let is_root = rustix::process::geteuid().is_root();
+    let collected = if is_root { collected } else { collected.without_private() };
     for problem in &collected.problems {
         eprint(format!("warning: {}", plain(&problem.to_string())));
     }

@@ -4,17 +4,15 @@ use super::args::Inspect;
 use super::exit::Exit;
 use super::output::{error, plain, print};
 use serde_yaml::{Mapping, Value as Yaml};
-use steadfast_resources::inspect::{Field, Inspected, Inspector, inspectors};
+use steadfast_resources::inspect::{
+    ContainerInspector, Field, Inspected, Inspector, container_inspectors, inspectors,
+    not_inspected,
+};
 use steadfast_resources::{Failure, FieldMode, Host, KindSet, Value};
 
 /// Prints the objects as YAML.
 pub(super) fn inspect(args: &Inspect) -> Exit {
-    let Some(inspector) = inspectors().iter().find(|inspector| inspector.kind == args.kind) else {
-        let known: Vec<&str> = inspectors().iter().map(|inspector| inspector.kind).collect();
-        let what = format!("`{}` cannot be inspected", plain(&args.kind));
-        error(what, Some(&format!("the kinds are: {}", known.join(", "))));
-        return Exit::Usage;
-    };
+    let Some(reader) = Reader::find(&args.kind) else { return unknown_kind(&args.kind) };
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(why) => {
@@ -22,17 +20,17 @@ pub(super) fn inspect(args: &Inspect) -> Exit {
             return Exit::Failed;
         }
     };
-    match runtime.block_on(read_objects(inspector, args)) {
+    match runtime.block_on(reader.read_objects(args)) {
         Ok(found) if found.missing.is_empty() => {
-            print(document(inspector.kind, found.objects));
+            print(document(&args.kind, found.objects));
             Exit::Well
         }
         Ok(found) => {
             if !found.objects.is_empty() {
-                print(document(inspector.kind, found.objects));
+                print(document(&args.kind, found.objects));
             }
             for name in found.missing {
-                error(format!("{}[{}] does not exist on this host", args.kind, plain(&name)), None);
+                error(reader.describe_missing(&name), None);
             }
             Exit::Failed
         }
@@ -43,32 +41,81 @@ pub(super) fn inspect(args: &Inspect) -> Exit {
     }
 }
 
+fn unknown_kind(kind: &str) -> Exit {
+    let what = format!("`{}` cannot be inspected", plain(kind));
+    if let Some(why) = not_inspected(kind) {
+        error(what, Some(why));
+        return Exit::Usage;
+    }
+    let mut known: Vec<&str> = inspectors().iter().map(|inspector| inspector.kind).collect();
+    known.extend(container_inspectors().iter().map(|inspector| inspector.kind));
+    known.sort_unstable();
+    error(what, Some(&format!("the kinds are: {}", known.join(", "))));
+    Exit::Usage
+}
+
+/// The reader of the objects of a kind.
+enum Reader {
+    /// Each name is that of an object.
+    Single(&'static Inspector),
+    /// Each name is that of a file or an account with objects.
+    Container(&'static ContainerInspector),
+}
+
 /// The objects that exist, and the names of the others.
+#[derive(Default)]
 struct Found {
     objects: Vec<Inspected>,
     missing: Vec<String>,
 }
 
-async fn read_objects(inspector: &Inspector, args: &Inspect) -> Result<Found, Failure> {
-    let host = Host::default();
-    let names = if args.all {
-        let Some(list) = inspector.all else {
-            let what = format!("{} objects cannot be listed", inspector.kind);
-            return Err(Failure::new(what).hint("name the objects"));
-        };
-        list(&host).await?
-    } else {
-        args.names.clone()
-    };
-    let mut found = Found { objects: Vec::new(), missing: Vec::new() };
-    for name in names {
-        match (inspector.one)(&host, &name).await? {
-            Some(object) => found.objects.push(object),
-            None if args.all => {}
-            None => found.missing.push(name),
+impl Reader {
+    fn find(kind: &str) -> Option<Self> {
+        let single = inspectors().iter().find(|it| it.kind == kind).map(Self::Single);
+        let container = || container_inspectors().iter().find(|it| it.kind == kind);
+        single.or_else(|| container().map(Self::Container))
+    }
+
+    fn describe_missing(&self, name: &str) -> String {
+        match self {
+            Self::Single(own) => {
+                format!("{}[{}] does not exist on this host", own.kind, plain(name))
+            }
+            Self::Container(own) => {
+                format!("the {} {} does not exist on this host", own.container, plain(name))
+            }
         }
     }
-    Ok(found)
+
+    async fn list_names(&self, host: &Host) -> Result<Vec<String>, Failure> {
+        let (kind, all, noun) = match self {
+            Self::Single(own) => (own.kind, own.all, "object"),
+            Self::Container(own) => (own.kind, own.all, own.container),
+        };
+        let Some(list) = all else {
+            let what = format!("{kind} objects cannot be listed");
+            return Err(Failure::new(what).hint(format!("name each {noun}")));
+        };
+        list(host).await
+    }
+
+    async fn read_objects(&self, args: &Inspect) -> Result<Found, Failure> {
+        let host = Host::default();
+        let names = if args.all { self.list_names(&host).await? } else { args.names.clone() };
+        let mut found = Found::default();
+        for name in names {
+            let objects = match self {
+                Self::Single(own) => (own.one)(&host, &name).await?.map(|object| vec![object]),
+                Self::Container(own) => (own.read)(&host, &name).await?,
+            };
+            match objects {
+                Some(objects) => found.objects.extend(objects),
+                None if args.all => {}
+                None => found.missing.push(name),
+            }
+        }
+        Ok(found)
+    }
 }
 
 /// Writes the objects as a graph; each secret is declared with a command that the user replaces.

@@ -243,7 +243,13 @@ fn with_words<T>(read: impl FnOnce(&[(&str, Judge<'_>)]) -> T) -> T {
         is_one.then_some(()).ok_or_else(|| format!("one of {}, found `{word}`", known.join(", ")))
     };
     let group = |word: &str| group(word).map(drop).map_err(|why| format!("invalid group: {why}"));
-    let level = |word: &str| render::filter(word).map(drop).map_err(|why| why.to_string());
+    let level = |word: &str| {
+        let wrong = |why: crate::workers::LogLevelError| {
+            let why = why.to_string();
+            why.strip_prefix("expected ").map_or_else(|| why.clone(), str::to_owned)
+        };
+        render::filter(word).map(drop).map_err(wrong)
+    };
     read(&[("log", &form), ("socket_group", &group), ("log_level", &level)])
 }
 

@@ -1,4 +1,4 @@
-//! A graph file as read and not yet checked: the common result of both readers.
+//! A graph file as read and not yet checked: the result of the reader.
 
 use super::document::{ModuleEdge, Note};
 use super::hash::Stable;
@@ -6,10 +6,10 @@ use super::scalar;
 use super::source_file::Span;
 use std::sync::Arc;
 use steadfast_resources::host::Supply;
-use steadfast_resources::{FieldSpec, Fields, KindSpec, Value};
+use steadfast_resources::{FieldMode, FieldSpec, Fields, KindSpec, Value};
 
 /// One graph file.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Default)]
 pub(super) struct GraphFile {
     pub(super) name: Option<String>,
     pub(super) comment: Option<String>,
@@ -27,7 +27,7 @@ pub(super) struct GraphFile {
     pub(super) unread: bool,
     /// The edges that uses of modules give to all resources of the modules.
     pub(super) module_edges: Vec<ModuleEdge>,
-    /// The positions of all parts; only the slow reader sets them.
+    /// The positions of all parts.
     pub(super) spots: Option<Spans>,
 }
 
@@ -37,13 +37,11 @@ pub(super) struct Resource {
     pub(super) spec: &'static KindSpec,
     pub(super) name: String,
     pub(super) given: FieldValues,
-    /// The built resource, if the reader built it while reading; its fields are then empty.
-    pub(super) built: Option<Arc<dyn steadfast_resources::Resource>>,
     pub(super) meta: Option<Box<FieldValues>>,
     pub(super) links: Box<[Link]>,
     /// The former names of the resource.
     pub(super) aliases: Box<[String]>,
-    /// The received values. Only the slow reader sets them; the fast reader declines such a resource.
+    /// The received values.
     pub(super) receives: Box<[Receive]>,
     /// The line of the beginning of the resource.
     pub(super) line: u32,
@@ -64,6 +62,13 @@ pub(super) struct Resource {
 pub(super) fn is_read_if_inactive(spec: &KindSpec, key: &str) -> bool {
     let is_export = key == "export" && spec.fields.iter().all(|field| field.name != key);
     key == "name" || is_export || Relation::parse(key).is_some()
+}
+
+/// Returns the field that a key of a resource gives, if claims are made of it. Such a field counts for an inactive
+/// resource too.
+pub(super) fn claim_field(spec: &KindSpec, key: &str) -> Option<&'static FieldSpec> {
+    let is_meant = |field: &&FieldSpec| field.name == key && field.mode == Some(FieldMode::Static);
+    spec.fields.iter().find(is_meant)
 }
 
 /// The offer of a resource to other hosts (`export`).
@@ -88,25 +93,6 @@ pub(super) struct Collect {
     pub(super) meta: Option<Box<FieldValues>>,
     pub(super) span: Span,
     pub(super) line: u32,
-}
-
-/// Compares two resources as written; fields are compared by their hash.
-impl PartialEq for Resource {
-    fn eq(&self, other: &Self) -> bool {
-        self.spec.kind == other.spec.kind
-            && self.name == other.name
-            && self.given.sum == other.given.sum
-            && self.given.relative == other.given.relative
-            && self.meta == other.meta
-            && self.links == other.links
-            && self.aliases == other.aliases
-            && self.receives == other.receives
-            && self.line == other.line
-            && self.broken == other.broken
-            && self.export == other.export
-            && self.note == other.note
-            && self.labels == other.labels
-    }
 }
 
 /// A short edge: `after`, `before`, `notify`, `subscribe`.
@@ -166,6 +152,20 @@ pub(super) struct Receive {
     pub(super) template: Option<String>,
     /// The single value, or the values of the template by name.
     pub(super) values: Vec<(String, Reference)>,
+    /// The values to use while the sender is inactive, by the same names.
+    pub(super) defaults: Vec<DefaultValue>,
+    /// True if a default was written into the fields in place of the received value.
+    pub(super) is_default: bool,
+}
+
+/// The value of a receiver whose sender is inactive (`default`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct DefaultValue {
+    /// The name of the value in the template; empty for a single value.
+    pub(super) name: String,
+    pub(super) text: String,
+    /// True for a text without quotes.
+    pub(super) plain: bool,
 }
 
 /// The source of a received value.
@@ -210,38 +210,25 @@ pub(super) struct FieldValues {
     pub(super) relative: bool,
 }
 
-/// The fields whose values may be paths relative to the graph file.
-const RELATIVE: [&str; 3] = ["source", "fragments", "template"];
-
 impl FieldValues {
+    /// Replaces the value of a field.
+    pub(super) fn replace(&mut self, field: &'static FieldSpec, old: &Value, value: Value) {
+        if self.fields.has(field.name) {
+            let hash = scalar::hash(Stable::new().text(field.name), old);
+            self.sum = self.sum.wrapping_sub(hash);
+        }
+        self.insert(field, value);
+    }
+
     pub(super) fn insert(&mut self, field: &'static FieldSpec, value: Value) {
         self.sum = self.sum.wrapping_add(scalar::hash(Stable::new().text(field.name), &value));
-        self.relative |= RELATIVE.contains(&field.name)
+        self.relative |= field.relative
             && match &value {
                 Value::Text(text) => !text.starts_with('/'),
                 Value::Texts(texts) => texts.iter().any(|text| !text.starts_with('/')),
                 _ => false,
             };
         self.fields.insert(field.name, value);
-    }
-}
-
-/// The keys of a map that were seen, by their index in a table.
-#[derive(Debug, Default)]
-pub(super) struct Seen([u64; 4]);
-
-impl Seen {
-    /// Marks a key as seen; returns true the first time. Tables have far fewer than 256 entries (a test checks that).
-    pub(super) fn first(&mut self, index: usize) -> bool {
-        let bit = 1 << (index % 64);
-        match self.0.get_mut(index / 64) {
-            Some(word) => {
-                let first = *word & bit == 0;
-                *word |= bit;
-                first
-            }
-            None => true,
-        }
     }
 }
 

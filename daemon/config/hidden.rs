@@ -1,7 +1,7 @@
 //! Values of a file that are never shown because they may be secret. They are found in the text itself, which may not
 //! be valid YAML.
 
-use crate::suggestion::nearest;
+use crate::nearest_name::nearest;
 use std::ops::Range;
 
 /// Keys whose values may be secret, in graphs and in settings. A misspelt key hides its value too.

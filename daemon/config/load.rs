@@ -5,8 +5,8 @@ use super::problem::code::Code;
 use super::problem::location::DocumentInfo;
 use super::problem::render::Rejected;
 use super::problem::{Problem, Problems};
-use super::source_file::{Role, SourceFile, Span};
-use super::{KindSet, LoadedGraph, Options, Text, ast, checks, expand, problem, read};
+use super::source_file::{Role, SourceFile};
+use super::{LoadedGraph, Options, Text, checks, expand, problem, read};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -68,22 +68,11 @@ pub(super) fn compile(
     problems: Problems,
     options: &Options,
 ) -> Result<LoadedGraph, Rejected> {
-    let kinds = &options.kinds;
     if sources.iter().any(|source| expand::detect::uses_language(&source.text)) {
         return expanded((sources, stored), problems, options);
     }
     let sources: Vec<Arc<SourceFile>> = sources.into_iter().map(Arc::new).collect();
-    let scans: Vec<read::prescan::Scan> =
-        sources.iter().map(|source| read::prescan::scan(&source.text)).collect();
-    let loaded = if problems.is_empty()
-        && !options.origins
-        && scans.iter().all(|scan| !scan.careful && scan.bad.is_empty())
-        && let Some(loaded) = fast(&sources, options, kinds)
-    {
-        loaded
-    } else {
-        slow(&sources, &scans, problems, options, kinds)?
-    };
+    let loaded = read_plain(&sources, problems, options)?;
     with_texts(loaded, sources, options)
 }
 
@@ -176,30 +165,17 @@ fn empty(loaded: &LoadedGraph) -> Rejected {
     Rejected { problems: vec![problem.hint(hint)], ..Rejected::default() }
 }
 
-/// Loads a graph with the fast reader; returns `None` if there is anything to report.
-fn fast(sources: &[Arc<SourceFile>], options: &Options, kinds: &KindSet) -> Option<LoadedGraph> {
-    let files: Option<Vec<ast::GraphFile>> =
-        sources.iter().map(|source| read::typed::read(source, kinds)).collect();
-    let mut problems = Problems::default();
-    let documents = plain_documents(sources);
-    let input = (sources, documents.as_slice());
-    let loaded = checks::check(files?, input, options, checks::Whole::Yes, &mut problems)?;
-    problems.is_empty().then_some(loaded)
-}
-
-/// Loads a graph with the slow reader, and reports all problems.
-fn slow(
+/// Loads a graph that uses no expressions: its files are read as they are.
+fn read_plain(
     sources: &[Arc<SourceFile>],
-    scans: &[read::prescan::Scan],
     mut problems: Problems,
     options: &Options,
-    kinds: &KindSet,
 ) -> Result<LoadedGraph, Rejected> {
     let mut files = Vec::new();
     let mut whole = if problems.is_empty() { checks::Whole::Yes } else { checks::Whole::No };
-    for (source, scan) in sources.iter().zip(scans) {
-        let file = if scan.bad.is_empty() { slow_file(source, kinds, &mut problems) } else { None };
-        refuse_characters(source, scan, &mut problems);
+    for source in sources {
+        let is_text = read::refused_characters::check_characters(source, &mut problems);
+        let file = is_text.then(|| read::read(source, &options.kinds, &mut problems)).flatten();
         if file.as_ref().is_none_or(|file| file.unread) {
             whole = checks::Whole::No;
         }
@@ -209,51 +185,6 @@ fn slow(
     let input = (sources, documents.as_slice());
     let loaded = checks::check(files, input, options, whole, &mut problems);
     finish_load(loaded, sources, problems)
-}
-
-/// Reads one file with the slow reader; reports a text that the fast reader rejects as YAML or reads differently.
-fn slow_file(
-    source: &SourceFile,
-    kinds: &KindSet,
-    problems: &mut Problems,
-) -> Option<ast::GraphFile> {
-    let errors = problems.errors();
-    let mut file = read::read(source, kinds, problems)?;
-    if problems.errors() > errors {
-        return Some(file);
-    }
-    let spots = file.spots.take();
-    match read::typed::read(source, kinds) {
-        Some(other) if file != other => {
-            let problem =
-                Problem::new(Code::Readers, "YAML parsers interpret this file differently");
-            let hint = "simplify the YAML: quote strings, and put one key on each line";
-            problems.push(problem.hint(hint).at(Some(source.whole())));
-        }
-        Some(_) => {}
-        None => {
-            if let Err(error) = read::typed::accepts(source) {
-                problems.push(read::syntax_errors::disagreement(source, &error));
-            }
-        }
-    }
-    file.spots = spots;
-    Some(file)
-}
-
-pub(super) fn refuse_characters(
-    source: &SourceFile,
-    scan: &read::prescan::Scan,
-    problems: &mut Problems,
-) {
-    for (at, length) in &scan.bad {
-        let character = source.text.get(*at..at + length).and_then(|text| text.chars().next());
-        let number = character.map_or(0, u32::from);
-        let what = format!("the character U+{number:04X} is not allowed here");
-        let hint = format!("write the character as \"\\u{number:04x}\" in double quotes");
-        let place = source.place(Span::new(*at, at + length));
-        problems.push(Problem::new(Code::Character, what).hint(hint).at(Some(place)));
-    }
 }
 
 /// Returns a hash of all texts in their order.

@@ -1,15 +1,11 @@
 //! The configuration: YAML files to a checked graph, or to a list of all problems.
 //!
-//! There are two readers. The fast one (`serde_yaml`, typed by the kinds' tables) handles graphs without problems. The
-//! slow one knows the position of every part, and runs only when the fast one declines. Both produce the same
-//! `ast::GraphFile`, and the same checks follow. A reader must never accept a text that the other one reads
-//! differently.
+//! One reader with positions turns each text into a document, and the document into a `ast::GraphFile`; the checks
+//! follow. A graph that uses the language goes through `expand` in between. `module_test` runs the cases of modules.
 //!
-//! Reading order: [`load()`], the text (`source_file`, `read/files`, `read/prescan`), the fast reader (`read/typed`,
-//! `read/deserialize`), the slow one (`document`, `read`, `read/resources`, `read/receives`), the checks
-//! (`checks`, `graph`, `removal`), the messages (`problem`), and the settings of the host (`settings`).
-//! A graph that uses the language goes through `expand` before the slow reader; `module_test` runs the cases of
-//! modules.
+//! Reading order: [`load()`], the text (`source_file`, `read/files`), the document (`document`), its walk (`read`,
+//! `read/resources`, `read/receives`), the checks (`checks`, `graph`, `removal`), the messages (`problem`), and the
+//! settings of the host (`settings`).
 
 mod ast;
 mod checks;
@@ -39,8 +35,8 @@ pub use checks::collections::CollectedExport;
 pub use checks::semaphores::RESERVED;
 pub use declared_text::declared_lines;
 pub use expand::ask::{Evaluated, Layer, evaluate_expression};
-pub use expand::module_page::{ModulePage, ModuleParam, ModuleResource, describe_module};
-pub use expand::templates::has_templates;
+pub use expand::modules::module_page::{ModulePage, ModuleParam, ModuleResource, describe_module};
+pub use expand::resources::templates::has_templates;
 pub use format::{NotFormatted, format_graph};
 pub use lint::{Finding, LINTS, find_advice};
 pub(crate) use live_inputs::LiveInputs;
@@ -60,7 +56,7 @@ pub use steadfast_resources::KindSet;
 pub use used_inputs::{UsedInputs, probe_answer};
 
 use crate::expressions::Value;
-use load::{Stored, compile, hash_of, refuse_characters};
+use load::{Stored, compile, hash_of};
 use serde::{Deserialize, Serialize};
 use source_file::Role;
 use std::collections::BTreeMap;
@@ -80,7 +76,7 @@ pub struct Options {
     pub only: Vec<String>,
     /// The skipped resources, each as `kind[name]` or `kind`.
     pub skip: Vec<String>,
-    /// True if the origin of each edge is recorded; this uses the slow reader.
+    /// True if the origin of each edge is recorded.
     pub origins: bool,
     /// The default metaparameters.
     pub defaults: Option<Arc<Defaults>>,

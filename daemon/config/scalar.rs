@@ -1,4 +1,4 @@
-//! Scalars and their conversion to values, with the same rules for both readers.
+//! Scalars and their conversion to values.
 
 use super::hash::Stable;
 use std::borrow::Cow;

@@ -70,6 +70,8 @@ impl Address {
     }
 
     fn in_state(directory: &Path) -> Self {
+        // The rights of the directory are checked, not those of a link to it.
+        let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
         Self { path: directory.join(SOCKET), is_public: false, is_in_state: true }
     }
 

@@ -1,6 +1,6 @@
 //! The public types of the driver: its events, its settings and dependencies, and its result.
 
-use super::{LeaseValidity, LocalMinute, Observer, Query};
+use super::{LeaseLoss, LeaseValidity, LoadError, LocalMinute, Observer, Query};
 use crate::config::LoadedGraph;
 use crate::history::History;
 use crate::store::AuditEntry;
@@ -45,7 +45,7 @@ pub enum DriverEvent {
     /// A new graph, to replace the running one.
     Graph {
         /// The graph, or the reason for its rejection.
-        graph: Result<Box<LoadedGraph>, String>,
+        graph: Result<Box<LoadedGraph>, LoadError>,
         /// True if the operator has requested this load.
         operator: bool,
     },
@@ -66,7 +66,7 @@ pub enum DriverEvent {
     /// Stops the driver; active runs get this grace period, and zero interrupts them at once.
     Stop(Duration),
     /// The right to begin changes, or the reason for its absence.
-    Lease(Result<LeaseValidity, String>),
+    Lease(Result<LeaseValidity, LeaseLoss>),
     /// New values of the settings that can change at run time.
     Tune(Tuning),
     /// A ping of the watchdog; the loop answers it in one of its turns.

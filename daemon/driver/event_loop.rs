@@ -128,7 +128,7 @@ impl Driver {
             DriverEvent::Ask(question) => self.answer(question),
             DriverEvent::Lease(lease) => {
                 // Resources that were refused without a lease are tried again.
-                if self.permission.set_lease(lease) {
+                if self.permission.lease.set(lease) {
                     self.try_failed_again();
                 }
             }
@@ -140,7 +140,7 @@ impl Driver {
                     mode: self.engine.mode(),
                     converged: self.engine.is_converged(),
                     caveat: self.caveat(),
-                    unwatched: self.watches.states.without().len(),
+                    unwatched: self.watches.states.polled.unwatched().len(),
                 });
             }
         }

@@ -12,18 +12,18 @@
 //!
 //! Reading order: `api.rs` (events in, results out), this file (the components), `event_loop.rs` (the loop), `mode.rs`
 //! (start, normal, read-only and broken operation), `runtime.rs` and `inbox.rs` (threads, clocks and inputs, replaced
-//! in tests), `permission.rs` (with `lease_validity.rs`, `maintenance_windows.rs`, `world_permits.rs`,
+//! in tests), `permission.rs` (with `begin_needs_lease.rs`, `maintenance_windows.rs`, `world_permits.rs`,
 //! `temp_cleanup.rs`), `graph/` (a new graph), `runs/`, `groups/`, `values/` (send/recv), `removal/` (ownership),
 //! `watches/`, `journal/`, `commands/` and `queries/` (the operator; `api` defines the answers), `notify/`
 //! (notifications), `one_shot.rs` and `plan/` (one-shot commands), `undo_values.rs`, `shutdown.rs`.
 
 mod api;
+mod begin_needs_lease;
 pub mod commands;
 mod event_loop;
 mod graph;
 mod groups;
 mod journal;
-mod lease_validity;
 mod maintenance_windows;
 mod mode;
 mod notify;
@@ -49,9 +49,10 @@ pub use api::{
     Caveat, DriverDeps, DriverEvent, DriverExit, DriverHealth, FinalStatus, Guard, PingReply,
     Settings, Tuning, UNKEPT,
 };
+pub use begin_needs_lease::{Clock, LeaseLoss, LeaseValidity};
 pub use commands::undo::{PUT_BACK, UndoError, Undone, to_undo, undo, undo_audit_entry};
+pub use graph::load_error::LoadError;
 pub use inbox::Inbox;
-pub use lease_validity::{Clock, LeaseValidity};
 pub use maintenance_windows::{LocalMinute, local_minute};
 pub use queries::Query;
 pub use queries::list::ListRequest;

@@ -2,7 +2,7 @@
 //!
 //! Invariant: every permit of this driver comes from here.
 
-use super::lease_validity::LeaseValidity;
+use super::begin_needs_lease::Lease;
 use super::maintenance_windows::MaintenanceWindows;
 use super::temp_cleanup::clean_up;
 use super::world_permits::WorldPermits;
@@ -21,8 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(super) struct ChangePermission {
     /// The only key that mints permits.
     key: Arc<MintKey>,
-    /// The right to begin changes, or the reason for its absence.
-    lease: Result<LeaseValidity, String>,
+    /// The right to begin changes.
+    pub(super) lease: Lease,
     /// The store of prior states; `None` if nothing will be changed.
     history: Option<Arc<History>>,
     /// The deadline for the cleanup of temporary files that killed runs left; `None` once the cleanup is done. The
@@ -41,7 +41,7 @@ impl ChangePermission {
         history: Option<Arc<History>>,
         clock: fn() -> LocalMinute,
     ) -> Self {
-        let lease = Ok(LeaseValidity::endless());
+        let lease = Lease::endless();
         let windows = MaintenanceWindows::new(clock);
         let world = WorldPermits::default();
         Self { key, lease, history, cleanup_until: None, windows, world }
@@ -74,21 +74,6 @@ impl ChangePermission {
     /// Returns the key and the history for an undo; `None` if the history is disabled.
     pub(super) fn for_undo(&self) -> Option<(Arc<MintKey>, Arc<History>)> {
         Some((Arc::clone(&self.key), Arc::clone(self.history.as_ref()?)))
-    }
-
-    /// Takes the lease, or the reason for its absence. Returns true if the lease is back.
-    pub(super) fn set_lease(&mut self, lease: Result<LeaseValidity, String>) -> bool {
-        let was_without = self.without_lease().is_some();
-        self.lease = lease;
-        was_without && self.without_lease().is_none()
-    }
-
-    /// Returns the reason for which nothing may begin now; `None` if the lease is valid.
-    pub(super) fn without_lease(&self) -> Option<String> {
-        match &self.lease {
-            Ok(right) => right.refusal().map(str::to_owned),
-            Err(why) => Some(why.clone()),
-        }
     }
 
     /// Moves the history of renamed resources to their new identities.

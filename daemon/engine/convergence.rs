@@ -1,4 +1,4 @@
-//! Convergence (E-18), and the completion of swaps, pauses and stops after each turn.
+//! Convergence (E-18), and the end of each turn, which completes what is due: a swap, a pause, a stop, convergence.
 
 use crate::engine::Engine;
 use crate::interface::action::Notice;
@@ -20,16 +20,8 @@ impl Engine {
         if self.commit_when_quiet() {
             return true;
         }
-        if self.mode == Mode::Draining && self.in_flight.is_empty() && self.queued == 0 {
-            self.mode = Mode::Pausing;
-            self.shelve_queues();
-        }
+        self.complete_pause();
         let quiet = self.in_flight.is_empty() && self.closing.is_empty();
-        if self.mode == Mode::Pausing && quiet && self.pause.unsaved == 0 {
-            self.mode = Mode::Paused;
-            self.said_converged = false;
-            self.tell(Notice::Paused);
-        }
         if self.mode == Mode::Stopping && (quiet || self.is_left_behind()) {
             self.close_watches();
         }

@@ -3,12 +3,13 @@
 //! A publisher hands in an event and continues ([`Publisher`]). One thread records the waiting events and then sends
 //! them to the subscribers ([`LogWriter`], [`Stream`]). A slow subscriber loses the oldest events and receives their
 //! number; it must never delay anybody else. An event is data (`api::EventKind`); `render` alone turns the data into
-//! words. Reading order: `event`, `render`, `audit` and `session` (events that several commands publish), `bus`,
+//! words. Reading order: `event`, `render`, `audit` and `session` (events that several commands publish),
+//! `event_queue`,
 //! `repeat_filter`, `log`, `export`.
 
 mod audit;
-mod bus;
 mod event;
+mod event_queue;
 pub mod export;
 mod log;
 pub mod render;
@@ -16,9 +17,9 @@ mod repeat_filter;
 mod session;
 
 pub use audit::{done, integrity, maintenance_event};
-pub use bus::DebugRecording;
-pub use bus::{Next, Publisher, Standing, Stream, Subscriber, stream};
 pub use event::{NewEvent, PublishedEvent, is_detail};
+pub use event_queue::DebugRecording;
+pub use event_queue::{Next, Publisher, Standing, Stream, Subscriber, stream};
 pub use export::dead_letter_file::{DeadLetter, DeadLetterFile, Failing};
 pub use log::writer::LogWriter;
 pub use log::{

@@ -1,11 +1,11 @@
 //! The checker: the type of an expression, or the first reason to refuse it.
 
-use super::environment::Environment;
-use super::error::{Cause, ExpressionError};
-use super::function_table::{Argument, Function};
-use super::node::{Node, NodeKind, Operator};
-use super::parse::shortened;
-use super::value_type::ValueType;
+use crate::expressions::environment::Environment;
+use crate::expressions::error::{Cause, ExpressionError};
+use crate::expressions::functions::table::{Argument, Function};
+use crate::expressions::syntax::node::{Node, NodeKind, Operator};
+use crate::expressions::syntax::parse::shortened;
+use crate::expressions::value_type::ValueType;
 
 type Typed = Result<ValueType, ExpressionError>;
 

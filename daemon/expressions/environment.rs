@@ -1,9 +1,9 @@
 //! The names that an expression may use at one place, with their types.
 
-use super::error::{Cause, ExpressionError};
-use super::parse::shortened;
-use super::value_type::ValueType;
-use crate::suggestion::nearest;
+use crate::expressions::error::{Cause, ExpressionError};
+use crate::expressions::syntax::parse::shortened;
+use crate::expressions::value_type::ValueType;
+use crate::nearest_name::nearest;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -131,6 +131,9 @@ impl Environment {
         );
         let roots = || self.roots.iter().map(|root| root.name.as_str());
         let hint = match (owner, nearest(name, roots())) {
+            _ if name.starts_with("ansible_") => {
+                "facts have names like `facts.os.id`: `steadfast facts` lists them".to_owned()
+            }
             (Some(root), _) => format!("write `{}.{}`", root.name, shortened(name)),
             (None, Some(near)) => format!("nearest: `{near}`"),
             (None, None) if self.roots.is_empty() => "no names are known here".to_owned(),

@@ -1,14 +1,14 @@
 //! A parsed expression.
 
-use super::check::{check_condition, type_of};
-use super::environment::Environment;
-use super::error::{Cause, ExpressionError};
-use super::node::{Node, NodeKind};
-use super::parse::parse_expression;
-use super::program::{Program, absent_message};
-use super::scope::Scope;
-use super::value::Value;
-use super::value_type::ValueType;
+use crate::expressions::check::{check_condition, type_of};
+use crate::expressions::environment::Environment;
+use crate::expressions::error::{Cause, ExpressionError};
+use crate::expressions::evaluation::program::{Program, absent_message};
+use crate::expressions::scope::Scope;
+use crate::expressions::syntax::node::{Node, NodeKind};
+use crate::expressions::syntax::parse::parse_expression;
+use crate::expressions::value::Value;
+use crate::expressions::value_type::ValueType;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
@@ -58,7 +58,7 @@ impl Expression {
     pub fn parse_condition(text: &str) -> Result<Self, ExpressionError> {
         if let Some(inner) = text.trim().strip_prefix("${").and_then(|rest| rest.strip_suffix('}'))
         {
-            let inner = super::parse::shortened(inner.trim());
+            let inner = crate::expressions::syntax::parse::shortened(inner.trim());
             let message = format!("a condition has no `${{ }}`: write `when: {inner}`");
             return Err(ExpressionError::new(Cause::Syntax, (0, text.len()), message));
         }

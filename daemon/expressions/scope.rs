@@ -1,6 +1,6 @@
 //! The values that an expression may use.
 
-use super::value::Value;
+use crate::expressions::value::Value;
 
 /// The values of one place, by root.
 #[derive(Clone, Debug, Default)]

@@ -1,11 +1,11 @@
 //! `${ … }` in the text of a value.
 
-use super::environment::Environment;
-use super::error::{Cause, ExpressionError};
-use super::expression::Expression;
-use super::scope::Scope;
-use super::value::Value;
-use super::value_type::ValueType;
+use crate::expressions::environment::Environment;
+use crate::expressions::error::{Cause, ExpressionError};
+use crate::expressions::expression::Expression;
+use crate::expressions::scope::Scope;
+use crate::expressions::value::Value;
+use crate::expressions::value_type::ValueType;
 
 /// A part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]

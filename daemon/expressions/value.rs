@@ -1,6 +1,6 @@
 //! A value of the graph language.
 
-use super::value_type::{MapKey, ValueType};
+use crate::expressions::value_type::{MapKey, ValueType};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

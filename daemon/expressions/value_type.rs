@@ -1,6 +1,6 @@
 //! The type of a value of the graph language.
 
-use super::value::Value;
+use crate::expressions::value::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 

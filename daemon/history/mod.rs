@@ -4,17 +4,17 @@
 //! [`PriorStateRecorder`] with its permit. [`Reader`] works beside a writer. The history has its own database, and a
 //! failure of that database must never harm the rest of the state (docs/decisions/0029-history-and-undo.md).
 //!
-//! Reading order: `entry` (one row), `database`, `writer`, `run_capture` (one run), `reader`, `listing`, `undo_log`,
-//! `renames`, `shared_limits`, `compression`, `placement`, `interrupted_writer`.
+//! Reading order: `entry` (one row), `database`, `writer`, `batch_writer` (its thread), `run_capture` (one run),
+//! `reader`, `listing`, `undo_log`, `renames`, `shared_limits`, `compression`, `interrupted_writer`.
 //!
 //! [`PriorStateRecorder`]: steadfast_resources::PriorStateRecorder
 
+mod batch_writer;
 mod compression;
 mod database;
 mod entry;
 mod interrupted_writer;
 mod listing;
-mod placement;
 mod reader;
 mod renames;
 mod run_capture;

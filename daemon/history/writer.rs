@@ -1,20 +1,21 @@
 //! The writer of the history: runs hand in prior states, and one thread commits them in batches.
 
-use super::database::{Book, Job, StoredPrior, Unwritten};
+use super::batch_writer::{BatchWriter, Handed, Live, QUEUE, Unkept, Written};
+use super::database::{Job, StoredPrior};
 use super::interrupted_writer::cut_off;
-use super::placement::Placement;
-use super::renames::{Names, Said};
+use super::renames::Said;
 use super::run_capture::OfRun;
 use super::shared_limits::SharedLimits;
 use super::{HistoryError, Limits, Reader, database};
 use crate::file_identity::FileIdentity;
 use crate::store::database::with_suffix;
-use crate::store::retention_clock::{RetentionClock, since_boot};
-use std::collections::BTreeSet;
+use crate::store::retention_clock::since_boot;
+use crate::store::write_ahead_log::WriteAheadLog;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use steadfast_resources::PriorStateRecorder;
@@ -22,12 +23,6 @@ use tokio::sync::Notify;
 
 /// A clock that returns the time since 1970, or since the boot.
 pub type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
-
-/// The length of the queue of entries; a full queue makes the sender wait.
-const QUEUE: usize = 256;
-
-/// The interval at which expired entries are dropped.
-const TIDY: Duration = Duration::from_hours(1);
 
 /// The history of a state directory, open for writing. The database is opened when the first entry arrives.
 pub struct History {
@@ -47,46 +42,17 @@ pub struct History {
     /// True if the previous writer was killed and the affected directories were not cleaned yet.
     pub(super) was_cut_off: AtomicBool,
     /// The state directory of the first use.
-    placement: Placement,
-}
-
-/// The active runs that have entries; these entries are not dropped.
-type Live = Arc<Mutex<BTreeSet<u64>>>;
-
-#[derive(Clone, Debug, Default)]
-struct Unkept(Arc<Mutex<Option<String>>>);
-
-impl Unkept {
-    fn get(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn note<T>(&self, result: &Result<T, HistoryError>) {
-        let why = result.as_ref().err().map(ToString::to_string);
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = why;
-    }
+    place: OnceLock<FileIdentity>,
 }
 
 #[derive(Default)]
 struct Front {
     writer: Option<(SyncSender<Handed>, JoinHandle<()>)>,
-    /// The database that the writer has open.
-    place: Option<FileIdentity>,
+    /// The database that the writer has open, with its write-ahead log.
+    files: Option<(FileIdentity, WriteAheadLog)>,
     /// The number of the next entry.
     next: u64,
     has_warned: bool,
-}
-
-pub(super) type Written = Result<(), HistoryError>;
-
-type Reply = SyncSender<Written>;
-
-enum Handed {
-    Job(Job, Option<Reply>),
-    /// A request for a reply when all earlier messages are written.
-    Flush(SyncSender<()>),
-    /// A wake-up after the names have changed.
-    Named,
 }
 
 impl std::fmt::Debug for History {
@@ -125,7 +91,7 @@ impl History {
             broken: Arc::default(),
             live: Live::default(),
             said: Said::default(),
-            placement: Placement::default(),
+            place: OnceLock::new(),
         })
     }
 
@@ -158,7 +124,7 @@ impl History {
 
     /// Drops expired entries, now and then at a fixed interval, if a database exists.
     pub fn drop_expired(&self) {
-        if let Err(error) = self.placement.check(&self.state_directory) {
+        if let Err(error) = self.check_place() {
             tracing::debug!(%error, "checked again before each entry");
         }
         if database(&self.state_directory).exists()
@@ -231,18 +197,50 @@ impl History {
         self.front.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends a writer whose database was removed or replaced: nobody would find its entries again.
+    /// Checks that the state directory is the one of the first call: in another one, no entry would be found again.
+    fn check_place(&self) -> Result<(), HistoryError> {
+        let path = || self.state_directory.display().to_string();
+        let Some(place) = self.place.get() else {
+            let place =
+                FileIdentity::of(&self.state_directory).map_err(|error| match error.kind() {
+                    ErrorKind::NotFound | ErrorKind::NotADirectory => HistoryError::Gone(path()),
+                    _ => HistoryError::Database { path: path(), why: error.to_string() },
+                })?;
+            // A concurrent call has recorded the same directory.
+            drop(self.place.set(place));
+            return Ok(());
+        };
+        if place.change().is_none() { Ok(()) } else { Err(HistoryError::Gone(path())) }
+    }
+
+    /// Checks that the files of an open database are in their places.
+    pub fn check_files(&self) {
+        Self::leave_removed(&mut self.lock());
+    }
+
+    /// Ends a writer if a file of its database was removed or replaced. Closing the database saves the content of a
+    /// removed write-ahead log in it; nobody would find the entries of a removed database again.
     fn leave_removed(front: &mut Front) {
-        let Some(place) = front.place.take_if(|place| !place.is_in_place()) else { return };
+        let is_changed = |(database, log): &mut (FileIdentity, WriteAheadLog)| {
+            database.change().is_some() || !log.is_in_place()
+        };
+        let Some((database, _)) = front.files.take_if(is_changed) else { return };
         if let Some((sender, thread)) = front.writer.take() {
             drop(sender);
             drop(thread.join());
         }
-        tracing::error!(
-            event = "history_lost",
-            "the history was removed while in use, and is recreated: {}",
-            place.path().display()
-        );
+        let path = database.path().display();
+        if database.change().is_none() {
+            tracing::warn!(
+                event = "log_saved",
+                "the write-ahead log of {path} was removed while in use; its content was saved"
+            );
+        } else {
+            tracing::error!(
+                event = "history_lost",
+                "the history was removed while in use, and is recreated: {path}"
+            );
+        }
     }
 
     fn open(&self, front: &mut Front) -> Result<(), HistoryError> {
@@ -251,7 +249,9 @@ impl History {
             return Ok(());
         }
         let opened = self.open_anew(front);
-        front.place = opened.is_ok().then(|| FileIdentity::of(&database(&self.state_directory)));
+        let path = database(&self.state_directory);
+        let place = FileIdentity::of(&path).ok().filter(|_| opened.is_ok());
+        front.files = place.map(|place| (place, WriteAheadLog::of(&path)));
         self.trouble.note(&opened);
         opened
     }
@@ -260,7 +260,7 @@ impl History {
         self.remember_cut_off();
         let (sender, handed) = sync_channel(QUEUE);
         let (told, opened) = sync_channel(1);
-        let mut writer = Writer {
+        let writer = BatchWriter {
             state_directory: self.state_directory.clone(),
             limits: self.limits.clone(),
             clock: Arc::clone(&self.clock),
@@ -273,16 +273,7 @@ impl History {
         };
         let broken = Arc::clone(&self.broken);
         let thread = std::thread::Builder::new().name("history".to_owned());
-        let thread =
-            thread.spawn(move || match Book::open(&writer.state_directory, writer.limits.get()) {
-                Ok(book) => {
-                    told.send(Ok(book.next)).unwrap_or_default();
-                    writer.book = Some(book);
-                    let mut ends = Ends { broken, in_order: false };
-                    ends.in_order = writer.run(&handed);
-                }
-                Err(error) => told.send(Err(error)).unwrap_or_default(),
-            });
+        let thread = thread.spawn(move || writer.open_and_run(&handed, &told, broken));
         let thread = thread.map_err(|error| self.refuse(error.to_string()))?;
         let ended = |_ended| self.refuse("the history thread has ended".to_owned());
         let next = opened.recv().map_err(ended)??;
@@ -298,7 +289,7 @@ impl History {
         run: &AtomicU64,
         wait: bool,
     ) -> Result<u64, HistoryError> {
-        self.placement.check(&self.state_directory)?;
+        self.check_place()?;
         let mut front = self.lock();
         self.open(&mut front)?;
         let number = front.next;
@@ -358,138 +349,5 @@ impl History {
 impl Drop for History {
     fn drop(&mut self) {
         self.let_go();
-    }
-}
-
-/// A guard that reports an unexpected end of the thread, even by a panic.
-struct Ends {
-    broken: Arc<Notify>,
-    in_order: bool,
-}
-
-impl Drop for Ends {
-    fn drop(&mut self) {
-        if !self.in_order {
-            self.broken.notify_one();
-        }
-    }
-}
-
-struct Writer {
-    state_directory: PathBuf,
-    limits: SharedLimits,
-    clock: Clock,
-    since_boot: Clock,
-    retention: Option<RetentionClock>,
-    /// The open database; `None` after a failure.
-    book: Option<Book>,
-    trouble: Unkept,
-    live: Live,
-    said: Said,
-}
-
-impl Writer {
-    /// Runs the thread. Returns true if the history was closed, false after a failure.
-    fn run(mut self, handed: &Receiver<Handed>) -> bool {
-        self.write(&[]).unwrap_or_else(
-            |why| tracing::debug!(%why, "old history entries could not be removed"),
-        );
-        self.rename(self.said.take());
-        loop {
-            let first = match handed.recv_timeout(TIDY) {
-                Ok(first) => Some(first),
-                Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => {
-                    self.rename(self.said.take());
-                    return true;
-                }
-            };
-            // All entries handed in before the names arrived are in the channel, and are taken below.
-            let names = self.said.take();
-            #[cfg(feature = "fault-injection")]
-            if crate::fault_injection::inject_fault("history").is_err() {
-                return false;
-            }
-            let (mut jobs, mut replies, mut flushed) = (Vec::new(), Vec::new(), Vec::new());
-            for one in first.into_iter().chain(handed.try_iter().take(QUEUE)) {
-                match one {
-                    Handed::Job(job, reply) => {
-                        jobs.push(job);
-                        replies.push(reply);
-                    }
-                    Handed::Flush(told) => flushed.push(told),
-                    Handed::Named => {}
-                }
-            }
-            self.write_batch(&jobs, &replies);
-            self.rename(names);
-            for told in flushed {
-                told.send(()).unwrap_or_default();
-            }
-        }
-    }
-
-    /// Moves entries to new names; keeps the names for a later attempt after a failure.
-    fn rename(&mut self, names: Option<Names>) {
-        let Some(names) = names else { return };
-        let now = (self.clock)();
-        let renamed = self.book.as_mut().map(|book| book.rename(&names, now));
-        if !matches!(renamed, Some(Ok(()))) {
-            tracing::debug!(?renamed, "records under former names are not moved yet");
-            self.said.give_back(names);
-        }
-    }
-
-    /// Writes a batch in one transaction; after a failure each job by itself, so that one cannot fail the others.
-    fn write_batch(&mut self, jobs: &[Job], replies: &[Option<Reply>]) {
-        let together = self.write(jobs);
-        for (job, reply) in jobs.iter().zip(replies) {
-            let alone = match &together {
-                Err(_) if jobs.len() > 1 => self.write(std::slice::from_ref(job)),
-                other => other.clone(),
-            };
-            self.trouble.note(&alone);
-            match (reply, alone) {
-                // A run that no longer waits makes no change.
-                (Some(reply), result) => reply.send(result).unwrap_or_default(),
-                (None, Ok(())) => {}
-                (None, Err(why)) => tracing::warn!(event = "history_unkept", "{why}"),
-            }
-        }
-    }
-
-    /// Returns the time of retention.
-    fn retention_time(&mut self) -> Duration {
-        let beside = || RetentionClock::beside(&database(&self.state_directory));
-        let clock = self.retention.get_or_insert_with(beside);
-        clock.read((self.clock)(), (self.since_boot)())
-    }
-
-    fn write(&mut self, jobs: &[Job]) -> Written {
-        let now = self.retention_time();
-        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let limits = self.limits.get();
-        if let Some(book) = &mut self.book {
-            book.limits = limits;
-            match book.commit(jobs, now, &live) {
-                Ok(()) => return Ok(()),
-                Err(Unwritten::Beyond) => return Err(HistoryError::Beyond(limits.total)),
-                Err(Unwritten::Fault(error)) => {
-                    tracing::debug!(%error, "the history was reopened");
-                }
-            }
-        }
-        // A handle is not used again after a failed sync; a damaged database is moved aside.
-        self.book = None;
-        let mut book = Book::open(&self.state_directory, limits)?;
-        let written = book.commit(jobs, now, &live).map_err(|why| match why {
-            Unwritten::Beyond => HistoryError::Beyond(limits.total),
-            Unwritten::Fault(error) => {
-                let path = database(&self.state_directory).display().to_string();
-                HistoryError::Database { path, why: error.to_string() }
-            }
-        });
-        self.book = Some(book);
-        written
     }
 }

@@ -6,11 +6,13 @@
 //! design follows the token source of Pulumi's managed updates. This folder must never decide about runs (the driver
 //! reads the status and does), and knows neither the store nor its lock.
 //!
-//! Reading order: this file, then `local`.
+//! Reading order: this file, `loss` (the lease is lost), `local`.
 
 mod local;
+mod loss;
 
 pub use local::LocalLease;
+pub use loss::LeaseLost;
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -82,9 +84,6 @@ pub fn boottime() -> Duration {
     )
 }
 
-/// The reason for a loss after a suspend, or after a long time without CPU.
-const TOO_LATE: &str = "the lease expired before it could be renewed";
-
 /// The longest time that a release may take, unless the lease ends sooner.
 const RELEASE: Duration = Duration::from_secs(5);
 
@@ -107,17 +106,6 @@ pub enum LeaseStatus {
     Lost(String),
 }
 
-/// The reason for which [`keep`] ended.
-#[derive(Debug, Error)]
-pub enum LeaseLost {
-    /// The lease was never acquired.
-    #[error(transparent)]
-    Refused(LeaseError),
-    /// The lease was lost.
-    #[error("the lease is lost: {0}")]
-    Lost(String),
-}
-
 /// Acquires the lease, renews it until `stop` is cancelled, and releases it. The status is published in `standing`.
 ///
 /// While it waits, the function calls `beat` again and again as a sign of life; each call must take some time.
@@ -137,7 +125,8 @@ pub async fn keep<L: Lease + ?Sized, B: Future<Output = ()>>(
     let Some(answer) = answer else { return Ok(()) };
     let mut token = answer.map_err(LeaseLost::Refused)?;
     standing.send_replace(held(token, asked));
-    let (mut looked, mut late) = (Instant::now(), TOO_LATE.to_owned());
+    let mut looked = Instant::now();
+    let mut failure = None;
     loop {
         let Some(lifetime) = token.lifetime else {
             beating(stop.cancelled(), &beat).await;
@@ -156,30 +145,31 @@ pub async fn keep<L: Lease + ?Sized, B: Future<Output = ()>>(
         let left = lifetime.saturating_sub(since);
         let at = lease.now();
         let renewal = if left.is_zero() {
-            // C-4: an expired lease is not renewed, since another holder may have it.
-            Renewal::Lost(late.clone())
+            None
         } else {
             // C-7: the wait never lasts longer than its result may matter.
             let asking = tokio::time::timeout(left.min(lifetime / 8), lease.renew(token));
             match beating(stop.run_until_cancelled(asking), &beat).await {
-                Some(Ok(renewal)) => renewal,
-                Some(Err(_)) => Renewal::Later("no response in time".to_owned()),
+                Some(Ok(renewal)) => Some(renewal),
+                Some(Err(_)) => Some(Renewal::Later("no response in time".to_owned())),
                 None => break,
             }
         };
+        let since = lease.now().saturating_sub(asked);
+        if let Some(why) = loss::loss_of(renewal.as_ref(), since, lifetime, failure.as_deref()) {
+            standing.send_replace(LeaseStatus::Lost(why.clone()));
+            return Err(LeaseLost::Lost(why));
+        }
         match renewal {
-            Renewal::Renewed(new) => {
-                (asked, token, late) = (at, new, TOO_LATE.to_owned());
+            Some(Renewal::Renewed(new)) => {
+                (asked, token, failure) = (at, new, None);
                 standing.send_replace(held(token, asked));
             }
-            Renewal::Later(why) if lease.now().saturating_sub(asked) < lifetime => {
+            Some(Renewal::Later(why) | Renewal::Lost(why)) => {
                 tracing::warn!(event = "lease", "the lease is not renewed yet: {why}");
-                late = why;
+                failure = Some(why);
             }
-            Renewal::Later(why) | Renewal::Lost(why) => {
-                standing.send_replace(LeaseStatus::Lost(why.clone()));
-                return Err(LeaseLost::Lost(why));
-            }
+            None => {}
         }
     }
     give_back(lease, (token, asked), &beat).await;

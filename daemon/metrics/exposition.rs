@@ -160,6 +160,12 @@ fn daemon_values(values: &Snapshot, to: &mut Writer<'_>) -> Result<(), Error> {
         let help = "Time until the lease ends unless it is renewed";
         to.write_seconds("lease_remaining", help, left.as_secs_f64())?;
     }
+    if let Some(world) = values.world {
+        let help = "1 if the values of the world are up to date";
+        to.write_gauge("world_connected", help, as_flag(world.connected))?;
+        let help = "Time for which the values of the world may be out of date";
+        to.write_seconds("world_stale", help, world.stale.as_secs_f64())?;
+    }
     to.write_counter(
         "log_lines_dropped",
         "Log lines dropped because nobody read the log",

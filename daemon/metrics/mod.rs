@@ -21,4 +21,5 @@ pub use histogram::Histogram;
 pub use server::{Form, Metrics, serve_connection};
 pub use snapshot::{
     Classes, DriverValues, ResourceCounts, ResourceState, Snapshot, WatchCounts, WorkerValues,
+    WorldValues,
 };

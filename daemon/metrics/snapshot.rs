@@ -154,6 +154,15 @@ pub struct WorkerValues {
     pub restarts: u64,
 }
 
+/// The connection of this host to the world.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WorldValues {
+    /// True if the values of the world are up to date.
+    pub connected: bool,
+    /// The time for which the values may be out of date; zero if they are up to date.
+    pub stale: Duration,
+}
+
 /// The values of all metrics at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
@@ -169,6 +178,8 @@ pub struct Snapshot {
     pub has_lease: bool,
     /// The time until the lease ends unless it is renewed; `None` for a lease without an end.
     pub lease_left: Option<Duration>,
+    /// The world that hosts share; `None` if this host uses none.
+    pub world: Option<WorldValues>,
     /// The number of log lines that were dropped.
     pub dropped_lines: u64,
     /// The number of recorders whose destination does not take events now.

@@ -1,6 +1,6 @@
 //! The file of a plan: the graph and the options it was made with, and every step.
 
-use super::planned_changes::{moved, names};
+use super::still_fits::definitions;
 use super::{Action, Step};
 use crate::config::{LoadedGraph, Options};
 use serde::{Deserialize, Serialize};
@@ -44,9 +44,9 @@ pub struct Plan {
     /// The settings file of `--config`: the source of the default metaparameters.
     pub config: Option<PathBuf>,
     /// A digest of the definition of each resource, by identity.
-    definitions: BTreeMap<String, String>,
+    pub(super) definitions: BTreeMap<String, String>,
     /// The steps, in order.
-    steps: Vec<Step>,
+    pub(super) steps: Vec<Step>,
     /// The position of each step in `steps`, by resource.
     #[serde(skip)]
     index: BTreeMap<String, usize>,
@@ -181,52 +181,6 @@ impl Plan {
         Ok(plan.indexed())
     }
 
-    /// Checks that a graph is still the graph that was planned.
-    ///
-    /// # Errors
-    /// [`Unusable::Moved`] with each resource that was added, removed or declared differently.
-    pub fn is_of(&self, loaded: &LoadedGraph) -> Result<(), Unusable> {
-        let now = definitions(loaded);
-        let mut moved = Vec::new();
-        for (name, definition) in &self.definitions {
-            match now.get(name) {
-                None => moved.push(format!("{name}: no longer in the graph")),
-                Some(other) if other != definition => {
-                    moved.push(format!("{name}: the declaration has changed"));
-                }
-                Some(_) => {}
-            }
-        }
-        let new = now.keys().filter(|name| !self.definitions.contains_key(*name));
-        moved.extend(new.map(|name| format!("{name}: new in the graph")));
-        if moved.is_empty() { Ok(()) } else { Err(Unusable::Moved(moved)) }
-    }
-
-    /// Checks that the steps found now are the steps of the plan.
-    ///
-    /// # Errors
-    /// [`Unusable::Moved`] with each resource whose step differs.
-    pub fn is_still(&self, found: &[Step]) -> Result<(), Unusable> {
-        let mut moved = Vec::new();
-        let mut seen = std::collections::BTreeSet::new();
-        for step in found {
-            seen.insert(step.resource.as_str());
-            let what = match self.step(&step.resource) {
-                None => {
-                    Some(format!("it was converged, but differs now: {}", names(&step.differences)))
-                }
-                Some(planned) => planned.unlike(step),
-            };
-            moved.extend(what.map(|what| format!("{}: {what}", step.resource)));
-        }
-        let done = self.steps.iter().filter(|step| !seen.contains(step.resource.as_str()));
-        moved.extend(done.map(|step| {
-            let now = if step.is_removal() { "no longer to be removed" } else { "now converged" };
-            format!("{}: {now}", step.resource)
-        }));
-        if moved.is_empty() { Ok(()) } else { Err(Unusable::Moved(moved)) }
-    }
-
     /// Returns the number of steps that remove something.
     pub(super) fn removals(&self) -> usize {
         self.steps.iter().filter(|step| step.is_removal()).count()
@@ -237,52 +191,4 @@ impl Plan {
     pub fn actions(&self) -> BTreeMap<&str, Action> {
         self.steps.iter().map(|step| (step.resource.as_str(), step.action)).collect()
     }
-}
-
-impl Step {
-    /// Describes the step in words.
-    fn in_words(&self) -> String {
-        let until = |words: &str| match &self.until {
-            Some(until) => format!("{words} ({until})"),
-            None => words.to_owned(),
-        };
-        match self.action {
-            Action::Change if self.removes => "a change that removes something".to_owned(),
-            Action::Change => "a change".to_owned(),
-            Action::Refresh => "a refresh".to_owned(),
-            Action::Remove => "a removal".to_owned(),
-            Action::Unknown => until("unknown until another resource is changed"),
-            Action::Held => until("held"),
-        }
-    }
-
-    /// Returns the first difference between this step and a step found now; `None` if they are equal.
-    fn unlike(&self, other: &Self) -> Option<String> {
-        for planned in &self.differences {
-            match other.differences.iter().find(|one| one.aspect == planned.aspect) {
-                _ if other.differences.contains(planned) => {}
-                Some(one) => return Some(moved(planned, one)),
-                None => return Some(format!("{}: now converged", planned.aspect)),
-            }
-        }
-        if let Some(new) = other.differences.iter().find(|one| !self.differences.contains(one)) {
-            return Some(format!("{}: was converged, but differs now", new.aspect));
-        }
-        if self.seal != other.seal {
-            return Some("content: changed since the plan".to_owned());
-        }
-        let is_same = self.action == other.action && self.removes == other.removes;
-        (!is_same || self.until != other.until)
-            .then(|| format!("planned: {}; found: {}", self.in_words(), other.in_words()))
-    }
-}
-
-fn definitions(loaded: &LoadedGraph) -> BTreeMap<String, String> {
-    // Noop and the maintenance window count too: they decide if a change is made at all.
-    let of = |vertex: &crate::config::Vertex| {
-        let meta = &vertex.meta;
-        let held = (meta.noop && !meta.planned, meta.window);
-        format!("{:016x} {held:?}", vertex.definition)
-    };
-    loaded.vertices.iter().map(|vertex| (vertex.identity.to_string(), of(vertex))).collect()
 }

@@ -4,10 +4,12 @@
 //! [`Guard`](crate::driver::Guard) of the driver: a check that finds anything else fails, and its error names the
 //! aspect that differs.
 //!
-//! Reading order: this file (steps and their collector), `file` (the plan and its file), `planned_changes`.
+//! Reading order: this file (steps and their collector), `file` (the plan and its file), `still_fits` (before the
+//! apply), `apply_guard` (during the apply).
 
+mod apply_guard;
 mod file;
-mod planned_changes;
+mod still_fits;
 
 pub use file::{Plan, Unusable};
 

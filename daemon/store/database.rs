@@ -209,7 +209,10 @@ pub(crate) fn hold(connection: &Connection) -> Result<(), Fault> {
             "the file system does not support a write-ahead log (mode {mode})"
         )));
     }
-    connection.execute_batch("PRAGMA synchronous=FULL; PRAGMA cell_size_check=ON")?;
+    // A small page cache, in KiB: the kernel has the pages too, and a daemon at rest keeps its cache.
+    connection.execute_batch(
+        "PRAGMA synchronous=FULL; PRAGMA cell_size_check=ON; PRAGMA cache_size=-256",
+    )?;
     if connection.is_readonly(MAIN_DB)? {
         // The file itself is writable, so a damaged header is the reason.
         return Err(Fault::Damaged("the format is read-only".to_owned()));

@@ -67,6 +67,8 @@ struct Queue {
     recalls: Vec<Recall>,
     /// Requests for a sign of life of the thread.
     pings: Vec<oneshot::Sender<()>>,
+    /// The files of the store must be checked.
+    is_check_due: bool,
     /// The number of waiting entries that are urgent.
     urgent: usize,
     /// The number of threads that wait for an empty queue.
@@ -166,6 +168,12 @@ impl Journal {
         drop(queue);
         self.0.shared.work.notify_one();
         answer
+    }
+
+    /// Makes the thread check the files of the store, and save what was stored in removed ones.
+    pub fn check_files(&self) {
+        self.0.shared.lock().is_check_due = true;
+        self.0.shared.work.notify_one();
     }
 
     /// Returns the number of waiting entries, and the times of all commits so far.
@@ -318,7 +326,7 @@ impl Queue {
     /// Returns the time until there is work; none if nothing is waiting.
     fn time_to_next(&self) -> Option<Duration> {
         let Some(first) = self.waiting.front() else {
-            return (!self.recalls.is_empty()).then_some(Duration::ZERO);
+            return (self.is_check_due || !self.recalls.is_empty()).then_some(Duration::ZERO);
         };
         let pressed =
             self.urgent > 0 || self.closed || self.flushing > 0 || !self.recalls.is_empty();
@@ -362,6 +370,7 @@ impl Writer {
         match self.take() {
             Ok(entries) => Some(Committed(self.commit(&entries))),
             Err(recalls) => {
+                self.check_files();
                 self.recall(recalls);
                 None
             }
@@ -431,6 +440,18 @@ impl Writer {
             });
             // The receiver may be gone.
             let _gone = recall.send(recalled);
+        }
+    }
+
+    /// Checks the files of the store if that is due. The next commit reports a failure, which lasts until then.
+    fn check_files(&mut self) {
+        let is_due = std::mem::take(&mut self.shared.lock().is_check_due);
+        if is_due
+            && self.lost.is_none()
+            && let Err(error) = self.store.check_files()
+        {
+            tracing::debug!(%error, "the files of the store");
+            self.lost = Some(Instant::now());
         }
     }
 

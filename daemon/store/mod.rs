@@ -7,7 +7,8 @@
 //! interpret the values that it stores.
 //!
 //! Reading order: this file (entries and records), `replay` (the meaning of each entry), `journal`, `database` and
-//! `sqlite` (the store on disk), `state_dir` with `lock_owner`, `modes`, `placement` and `key_check` (the directory),
+//! `write_ahead_log`, `sqlite` (the store on disk), `state_dir` with `lock_owner`, `modes`, `placement` and `key_check`
+//! (the directory),
 //! `integrity`, `ownership`, then the operator's side: `state_command`, `maintenance`, `export_format`. `memory` and
 //! `fault_injection` serve one-shot commands and tests; `regular_file` opens files without blocking;
 //! `retention_clock` counts the age of records.
@@ -30,6 +31,7 @@ pub(crate) mod retention_clock;
 mod sqlite;
 mod state_command;
 mod state_dir;
+pub(crate) mod write_ahead_log;
 
 pub use fault_injection::{Call, Fault, Faulty};
 pub use integrity::{LEFT_ALONE, REPAIRED, RecordReaders, UNSOUND, Violation, violations};
@@ -443,6 +445,15 @@ pub trait Store: Send {
     ///
     /// Returns an error if the handle cannot be opened.
     fn reopen(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// Saves what was stored in files that were removed while in use, as far as this is possible.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it cannot be saved now; the handle must be reopened then.
+    fn check_files(&mut self) -> Result<(), StoreError> {
         Ok(())
     }
 }

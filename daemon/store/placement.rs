@@ -1,24 +1,15 @@
 //! Detects removed or replaced files of a held state directory: such a directory stores nothing any more.
 
-use std::fs::{File, Metadata};
-use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt as _;
+use crate::file_identity::FileIdentity;
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use tokio_util::sync::CancellationToken;
 
-/// The device and inode numbers that identify a file.
-type FileId = (u64, u64);
-
-fn file_id(found: &Metadata) -> FileId {
-    (found.dev(), found.ino())
-}
-
-/// The expected places of the files that the process has open.
+/// The files that the process has open, and their loss.
 #[derive(Debug, Default)]
 pub(super) struct Placement {
     /// The open database; none while it is being replaced.
-    database: Mutex<Option<FileId>>,
+    database: Mutex<Option<FileIdentity>>,
     /// The first loss that was detected. It lasts until the process ends.
     lost: OnceLock<String>,
     seen: CancellationToken,
@@ -27,8 +18,7 @@ pub(super) struct Placement {
 impl Placement {
     /// Records the database at this path as the open one.
     pub(super) fn note_database(&self, path: &Path) {
-        let found = std::fs::metadata(path).ok().map(|found| file_id(&found));
-        *self.database.lock().unwrap_or_else(PoisonError::into_inner) = found;
+        *self.database.lock().unwrap_or_else(PoisonError::into_inner) = FileIdentity::of(path).ok();
     }
 
     /// Allows this process to replace the database.
@@ -46,22 +36,17 @@ impl Placement {
         self.lost.get().map(String::as_str)
     }
 
-    /// Returns true if the open lock file is still the one at its path.
-    pub(super) fn has_lock(open: &File, path: &Path) -> bool {
-        open.metadata().is_ok_and(|own| moved(path, file_id(&own)).is_none())
-    }
-
-    /// Checks both files, and records a loss.
-    pub(super) fn look(&self, (lock, lock_path): (&File, &Path), database: &Path) {
-        let own = lock.metadata().ok().map(|own| file_id(&own));
+    /// Checks the lock file and the database, and records a loss, also of the content of the database.
+    pub(super) fn look(&self, lock: &FileIdentity) {
         // The lock is held meanwhile: a replacement of the database calls `forget_database` first.
-        let open = self.database.lock().unwrap_or_else(PoisonError::into_inner);
-        let files = [(lock_path, own), (database, *open)];
-        let mut moves = files.into_iter().filter_map(|(path, own)| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            Some(format!("the file `{name}` was {}", moved(path, own?)?))
-        });
-        if let Some(loss) = moves.next()
+        let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut changes =
+            [Some(lock), database.as_ref()].into_iter().flatten().filter_map(|file| {
+                let name = file.path().file_name().unwrap_or_default().to_string_lossy();
+                Some(format!("the file `{name}` was {}", file.change()?.word()))
+            });
+        let loss = changes.next().or_else(|| truncation(database.as_ref()?.path()));
+        if let Some(loss) = loss
             && self.lost.set(loss).is_ok()
         {
             self.seen.cancel();
@@ -69,14 +54,12 @@ impl Placement {
     }
 }
 
-/// Returns `removed` or `replaced` for a file that is no longer at its path. An unreadable path is no evidence.
-fn moved(path: &Path, own: FileId) -> Option<&'static str> {
-    match std::fs::metadata(path) {
-        Ok(found) if file_id(&found) == own => None,
-        Ok(_) => Some("replaced"),
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            Some("removed")
-        }
-        Err(_) => None,
-    }
+/// The length of the header of a `SQLite` database, in bytes. A database in use is never shorter.
+const HEADER: u64 = 100;
+
+/// Describes a database that somebody has emptied: a commit to it would be lost with the process.
+fn truncation(database: &Path) -> Option<String> {
+    let length = std::fs::metadata(database).ok()?.len();
+    let name = database.file_name().unwrap_or_default().to_string_lossy();
+    (length < HEADER).then(|| format!("the file `{name}` was truncated"))
 }

@@ -4,6 +4,7 @@ use super::lock_owner;
 use super::lock_owner::LockOwner;
 use super::placement::Placement;
 use super::{Key, StoreError, key_check, modes, regular_file};
+use crate::file_identity::FileIdentity;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::Write as _;
 use std::os::unix::fs::{
@@ -103,6 +104,8 @@ pub struct StateLock {
     taken: AtomicBool,
     /// Cancelled when another process has taken the state after us; with the epoch of that process.
     fenced: (CancellationToken, AtomicU64),
+    /// The lock file at its path.
+    place: FileIdentity,
     placement: Placement,
     /// The key in use, from which a removed key file is written again.
     key: OnceLock<Key>,
@@ -219,9 +222,8 @@ impl StateLock {
     ///
     /// Returns [`StoreError::Replaced`] after a loss.
     pub fn check_place(&self) -> Result<(), StoreError> {
-        let (lock, database) = (self.directory.join(LOCK), self.directory.join(DATABASE));
         if !self.lost().is_cancelled() {
-            self.placement.look((&self.file, &lock), &database);
+            self.placement.look(&self.place);
         }
         let Some(what) = self.placement.lost() else { return Ok(()) };
         let dir = self.directory.display().to_string();
@@ -265,7 +267,7 @@ impl StateLock {
             modes::narrow(&self.directory);
             return;
         }
-        if Placement::has_lock(&self.file, &self.directory.join(LOCK)) {
+        if self.place.change().is_none() {
             return;
         }
         if let Some(epoch) = super::SqliteStore::current_epoch(&self.directory)
@@ -316,6 +318,7 @@ fn lock(directory: &Path) -> Result<StateLock, StoreError> {
         std::thread::sleep(ORPHANS / 100);
     }
     let epoch = LockOwner::said(&mut file).map_or(0, |last| last.epoch) + 1;
+    let place = FileIdentity::of_open(&file, &path).map_err(refuse)?;
     Ok(StateLock {
         file,
         directory: directory.to_owned(),
@@ -323,6 +326,7 @@ fn lock(directory: &Path) -> Result<StateLock, StoreError> {
         named: AtomicBool::new(false),
         taken: AtomicBool::new(false),
         fenced: (CancellationToken::new(), AtomicU64::new(0)),
+        place,
         placement: Placement::default(),
         key: OnceLock::new(),
     })

@@ -9,17 +9,18 @@
 //! Invariants: no call into the hub blocks the driver, a hanging file system stops no watch on another one, and no
 //! change after `Established` goes unreported.
 //!
-//! Reading order: `hub.rs` (the interface), `index.rs` (the data), `arm.rs` (arming and disarming), `worker.rs` and
+//! Reading order: `hub.rs` (the interface), `index.rs` (the data), `index_places.rs` (the places of vertices),
+//! `worker.rs` and
 //! `work_state.rs` (the hub's thread), `path_walk.rs` and `filesystem.rs` (walks), `backend/` and `batch.rs` (kernel
 //! events), `status.rs` (established or absent), `retry.rs`, `recursive.rs`, `systemd.rs`,
 //! `timer_and_command_sources.rs`, `mounts.rs`.
 
-mod arm;
 mod backend;
 mod batch;
 mod filesystem;
 mod hub;
 mod index;
+mod index_places;
 mod mounts;
 mod path_walk;
 #[cfg(test)]
@@ -38,7 +39,7 @@ pub use backend::{Backend, BackendEvent, DirectoryId, Failure, Sink};
 pub use filesystem::{EntryHandle, FileSystem, Found, Identity};
 pub use hub::{ExternalSources, SteppedWorker, WatchHub};
 pub use systemd::{UnitSource, UnitStream};
-pub use timer_and_command_sources::{LineSource, LineStream, SourceFuture};
+pub use timer_and_command_sources::{LineSource, LineStream, SourceError, SourceFuture};
 
 use hub::Shared;
 use index::WatchIndex;

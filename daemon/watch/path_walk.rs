@@ -17,6 +17,9 @@ use std::sync::{Arc, MutexGuard};
 /// The maximum number of symbolic links in one walk, as in the kernel.
 const LINKS: usize = 40;
 
+/// The part of /proc that reports writes of programs. It is watched, and also swept for the changes of the kernel.
+const KERNEL_PARAMETERS: &str = "/proc/sys";
+
 /// The maximum number of attempts of one walk. A change during an attempt starts another one; a later change is
 /// reported, and triggers another walk.
 const ATTEMPTS: usize = 5;
@@ -149,8 +152,12 @@ impl PathWalk<'_> {
             self.renew(known, &path, &at, walked)?
         } else if let Some(silent) = self.ground.silent(&at) {
             fail(walked, &path, &format!("a {silent} file system reports no changes"));
-            is_silent = true;
-            None
+            if path.starts_with(KERNEL_PARAMETERS) {
+                self.watch(identity, &path, &at, walked)?
+            } else {
+                is_silent = path != Path::new("/proc");
+                None
+            }
         } else {
             self.watch(identity, &path, &at, walked)?
         };

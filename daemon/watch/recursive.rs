@@ -4,9 +4,9 @@
 //! A directory is listed only after it is watched, so all later entries are reported; the check that follows finds
 //! earlier ones.
 
-use super::arm::remove_one;
 use super::filesystem::Identity;
 use super::index::{Route, RouteId, WatchIndex, Work};
+use super::index_places::remove_one;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ const SHARE_AT_LEAST: usize = 1024;
 impl WatchIndex {
     /// Extends the wait of a vertex in a directory to the whole tree below it.
     pub(super) fn plant(&mut self, vertex: VertexId, path: &Path, work: &mut Work) {
-        let route = self.route(&super::arm::normal(path), work);
+        let route = self.route(&super::index_places::normal(path), work);
         self.trees.entry(vertex).or_default().below.entry(route).or_default();
         work.grow.insert((vertex, route));
     }

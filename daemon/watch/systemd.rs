@@ -6,7 +6,7 @@
 
 use super::hub::Shared;
 use super::index::{Running, WatchIndex};
-use super::{Signal, SourceFuture};
+use super::{Signal, SourceError, SourceFuture};
 use futures_util::StreamExt as _;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub trait UnitSource: Send + Sync {
         &self,
         bus: Bus,
         sink: Sink,
-    ) -> SourceFuture<'_, Result<Box<dyn UnitStream>, String>>;
+    ) -> SourceFuture<'_, Result<Box<dyn UnitStream>, SourceError>>;
 
     /// Returns the object path of a unit, given any of its names; `None` if the unit is not loaded. Must not load the
     /// unit.
@@ -40,14 +40,14 @@ pub trait UnitSource: Send + Sync {
         &'s self,
         bus: Bus,
         unit: &'s str,
-    ) -> SourceFuture<'s, Result<Option<String>, String>>;
+    ) -> SourceFuture<'s, Result<Option<String>, SourceError>>;
 
     /// Returns all names of the unit with this object path.
     fn names<'s>(
         &'s self,
         bus: Bus,
         path: &'s str,
-    ) -> SourceFuture<'s, Result<Vec<String>, String>>;
+    ) -> SourceFuture<'s, Result<Vec<String>, SourceError>>;
 }
 
 /// A subscription to one bus.
@@ -302,7 +302,7 @@ pub(super) async fn follow(shared: Arc<Shared>, source: Arc<dyn UnitSource>, bus
                 }
                 why
             }
-            Err(why) => why,
+            Err(error) => error.0,
         };
         let in_grace = lost.is_some_and(|at| at.elapsed() < GRACE);
         shared.lose_units(bus, (!in_grace).then_some(why));
@@ -328,7 +328,7 @@ async fn serve(
         };
         match answers {
             Ok(answers) => shared.learn(bus, answers),
-            Err(why) => return why,
+            Err(error) => return error.0,
         }
         tokio::select! {
             () = wake.notified() => {}
@@ -337,7 +337,11 @@ async fn serve(
     }
 }
 
-async fn ask(source: &dyn UnitSource, bus: Bus, questions: Questions) -> Result<Answers, String> {
+async fn ask(
+    source: &dyn UnitSource,
+    bus: Bus,
+    questions: Questions,
+) -> Result<Answers, SourceError> {
     let mut answers = Answers { found: Vec::new(), names: Vec::new(), suspect: questions.suspect };
     let asked = questions.fresh.into_iter().map(|name| async move {
         let found = source.find(bus, &name).await;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine::VertexId;
 use steadfast_resources::host::Command;
+use thiserror::Error;
 use tokio::time::{Instant, MissedTickBehavior};
 
 /// The first wait before a command that ended is restarted; it doubles up to `AT_MOST`.
@@ -23,13 +24,18 @@ const MOST_DROPPED: usize = 10_000;
 /// A boxed future of an event source.
 pub type SourceFuture<'p, T> = Pin<Box<dyn Future<Output = T> + Send + 'p>>;
 
+/// The reason for which a source gives no events.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct SourceError(pub String);
+
 /// A source that runs watch commands.
 pub trait LineSource: Send + Sync {
     /// Starts a command; it runs until the stream is dropped.
     fn open<'s>(
         &'s self,
         command: &'s Command,
-    ) -> SourceFuture<'s, Result<Box<dyn LineStream>, String>>;
+    ) -> SourceFuture<'s, Result<Box<dyn LineStream>, SourceError>>;
 }
 
 /// A running watch command.
@@ -109,7 +115,7 @@ pub(super) async fn listen(
                 }
                 stream.ended().await
             }
-            Err(why) => why,
+            Err(error) => error.0,
         };
         if began.elapsed() > wait {
             wait = AGAIN;

@@ -1,13 +1,13 @@
 //! The hub's thread: arms vertices, walks routes, resolves links, ends unused watches, and reports the status.
 
 use super::Signal;
-use super::arm::discard_unused;
 use super::backend::{Backend, DirectoryId};
 use super::filesystem::FileSystem;
 use super::hub::Shared;
 use super::index::{
     Again, LINKS, Name, Placed, Reason, Reported, RouteId, Running, Waiter, WatchIndex,
 };
+use super::index_places::discard_unused;
 use super::path_walk::PathWalk;
 use super::retry::try_again;
 use super::systemd::follow;
@@ -367,7 +367,7 @@ impl Worker {
         };
         let target = directory.and_then(|directory| {
             let target = self.ground.link(&directory.join(OsStr::from_bytes(&leaf.1)))?;
-            Some(super::arm::normal(&directory.join(target)))
+            Some(super::index_places::normal(&directory.join(target)))
         });
         self.with(|state, turn| {
             if !state.follow(leaf, target.as_deref(), &mut turn.work) {

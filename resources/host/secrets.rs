@@ -5,7 +5,7 @@ use super::input_trust::Reader;
 use super::process::spawner;
 use super::{Command, Host};
 use crate::failure::Failure;
-use crate::secret::Secret;
+use crate::secret_text::Secret;
 use rustix::fs::FileType;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -22,7 +22,10 @@ fn one_user<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Inspe
 fn inspected(row: &PasswdRow, tables: &AccountTables) -> Inspected {
     let mut fields = vec![("uid", Field::Shown(Value::Int(row.uid.into())))];
     let group = tables.group.by_gid(row.gid).map(|group| group.name.clone());
-    fields.push(text("group", group.unwrap_or_else(|| row.gid.to_string())));
+    // A user without `group` gets a group of that name.
+    if group.as_ref() != Some(&row.name) {
+        fields.push(text("group", group.unwrap_or_else(|| row.gid.to_string())));
+    }
     let mut groups: Vec<String> =
         tables.group.groups_of(&row.name).map(|group| group.name.clone()).collect();
     groups.sort();
@@ -57,7 +60,14 @@ fn one_group<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Insp
         let tables = host.account_tables(false).await?;
         let Some(row) = tables.group.get(name) else { return Ok(None) };
         let gid = ("gid", Field::Shown(Value::Int(row.gid.into())));
-        Ok(Some(Inspected { name: row.name.clone(), fields: vec![gid] }))
+        let mut fields = vec![gid];
+        if !row.members.is_empty() {
+            let mut members = row.members.clone();
+            members.sort();
+            members.dedup();
+            fields.push(("members", Field::Shown(Value::Texts(members))));
+        }
+        Ok(Some(Inspected { name: row.name.clone(), fields }))
     })
 }
 

@@ -15,6 +15,9 @@ pub(super) const HOSTNAME: Inspector =
 pub(super) const TIMEZONE: Inspector =
     Inspector { kind: "timezone", one: one_zone, all: Some(all_zones) };
 
+/// The present name of the kernel.
+const KERNEL_NAME: &str = "/proc/sys/kernel/hostname";
+
 const ZONES: &str = "/usr/share/zoneinfo/";
 
 /// Returns the first line of a file.
@@ -33,7 +36,14 @@ fn one_name<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Inspe
         let machine = text_of(host.files(), Path::new("/etc/machine-info"))?.unwrap_or_default();
         let pretty = value_of(&machine, "PRETTY_HOSTNAME");
         let pretty = pretty.map(|value| text("pretty_hostname", &value));
-        Ok(Some(Inspected { name: name.to_owned(), fields: pretty.into_iter().collect() }))
+        let path = Path::new(KERNEL_NAME);
+        let kernel = host.files().kernel_file(path);
+        let kernel = kernel.map_err(|fault| host.files().trouble(fault, path))?;
+        let kernel = String::from_utf8_lossy(&kernel.unwrap_or_default()).trim().to_owned();
+        let is_other = !kernel.is_empty() && kernel != name;
+        let transient = is_other.then(|| text("transient_hostname", kernel));
+        let fields = transient.into_iter().chain(pretty).collect();
+        Ok(Some(Inspected { name: name.to_owned(), fields }))
     })
 }
 

@@ -1,20 +1,23 @@
 //! Inspection of kernel modules, kernel parameters, swap space and mounts.
 
+use super::contained::{file_names, is_converged};
 use super::{Field, Inspected, Inspector, text};
 use crate::failure::Failure;
 use crate::host::Host;
-use crate::host::files::Files;
+use crate::host::files::{EntryStat, Files};
 use crate::kind::Value;
+use crate::parts::field_reader::bounded;
 use crate::parts::fstab::{FSTAB, Row, decode, device_path};
 use crate::parts::text_edit::text_of;
 use crate::resource::Answer;
+use rustix::fs::FileType;
 use std::path::Path;
 
 pub(super) const MODULES: Inspector =
     Inspector { kind: "kmod", one: one_module, all: Some(all_modules) };
 
 pub(super) const PARAMETERS: Inspector =
-    Inspector { kind: "sysctl", one: one_parameter, all: None };
+    Inspector { kind: "sysctl", one: one_parameter, all: Some(all_parameters) };
 
 pub(super) const SWAP: Inspector = Inspector { kind: "swap", one: one_swap, all: Some(all_swaps) };
 
@@ -40,12 +43,15 @@ fn one_module<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Ins
         let files = host.files();
         let own = name.replace('-', "_");
         let table = kernel_text(files, "/proc/modules")?;
-        if !table.lines().any(|line| line.split(' ').next() == Some(&own)) {
-            return Ok(None);
-        }
+        let is_loaded = table.lines().any(|line| line.split(' ').next() == Some(&own));
         let of = |folder: &str| format!("{folder}/steadfast-{own}.conf");
-        let mut fields = Vec::new();
         let settings = text_of(files, Path::new(&of("/etc/modprobe.d")))?.unwrap_or_default();
+        if !is_loaded {
+            let is_blacklisted = settings.lines().any(|line| line == format!("blacklist {own}"));
+            let fields = vec![bool("blacklist", true)];
+            return Ok(is_blacklisted.then(|| Inspected { name: name.to_owned(), fields }));
+        }
+        let mut fields = Vec::new();
         let options = settings.lines().find_map(|line| {
             line.strip_prefix("options ")?.strip_prefix(own.as_str())?.strip_prefix(' ')
         });
@@ -64,7 +70,15 @@ fn all_modules(host: &Host) -> Answer<'_, Result<Vec<String>, Failure>> {
     Box::pin(async move {
         let table = kernel_text(host.files(), "/proc/modules")?;
         let names = table.lines().filter_map(|line| line.split(' ').next());
-        Ok(names.map(ToOwned::to_owned).collect())
+        let mut names: Vec<String> = names.map(ToOwned::to_owned).collect();
+        let own = file_names(host, "/etc/modprobe.d", ".conf").await?;
+        let own = own.iter().filter_map(|name| name.strip_prefix("steadfast-"));
+        for name in own.map(ToOwned::to_owned).collect::<Vec<_>>() {
+            if !names.contains(&name) && one_module(host, &name).await?.is_some() {
+                names.push(name);
+            }
+        }
+        Ok(names)
     })
 }
 
@@ -79,13 +93,56 @@ fn one_parameter<'a>(
         let Some(value) = value else { return Ok(None) };
         let value = String::from_utf8_lossy(&value);
         let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
-        let lines = text_of(files, Path::new(PARAMETER_FILE))?.unwrap_or_default();
-        let is_own = |line: &str| line.split('=').next().is_some_and(|key| key.trim() == own);
-        let mut fields = vec![text("value", value)];
-        if !lines.lines().any(is_own) {
-            fields.push(bool("persist", false));
+        if own.ends_with(".stable_secret") {
+            let what = format!("{own} is a secret of the kernel, which the kind shows");
+            return Err(Failure::new(bounded(what)).hint("declare it by hand"));
         }
-        Ok(Some(Inspected { name: name.to_owned(), fields }))
+        let mut fields = vec![text("value", value)];
+        let all = parameter_files(host).await?;
+        let has_own = |(_, keys): &&(String, Vec<String>)| keys.contains(&own);
+        // The last file wins at boot.
+        match all.iter().rev().find(has_own) {
+            None => fields.push(bool("persist", false)),
+            Some((path, _)) if path == PARAMETER_FILE => {}
+            Some((path, _)) => fields.push(text("path", path.as_str())),
+        }
+        let object = Inspected { name: name.to_owned(), fields };
+        if is_converged(host, "sysctl", &object).await {
+            return Ok(Some(object));
+        }
+        let what = format!("the kernel has another value of {name} than the line of its file");
+        Err(Failure::new(bounded(what)).hint("`sysctl --system` sets the values of all files"))
+    })
+}
+
+/// Returns the files with kernel parameters in the order in which they are read at boot, with the plain names of their
+/// parameters.
+async fn parameter_files(host: &Host) -> Result<Vec<(String, Vec<String>)>, Failure> {
+    let names = file_names(host, "/etc/sysctl.d", ".conf").await?;
+    let paths = names.iter().map(|name| format!("/etc/sysctl.d/{name}.conf"));
+    let mut all = Vec::new();
+    for path in paths.chain(["/etc/sysctl.conf".to_owned()]) {
+        let content = text_of(host.files(), Path::new(&path))?.unwrap_or_default();
+        let key = |line: &str| {
+            let line = line.trim().trim_start_matches('-');
+            let is_comment = line.is_empty() || line.starts_with(['#', ';']) || line.contains('*');
+            let key = line.split_once('=').filter(|_| !is_comment)?.0.trim();
+            crate::kinds::sysctl::parameter(key).ok().map(|(_, plain)| plain)
+        };
+        let keys = content.lines().filter_map(key).collect();
+        all.push((path, keys));
+    }
+    Ok(all)
+}
+
+/// Lists the parameters of the files that are read at boot.
+fn all_parameters(host: &Host) -> Answer<'_, Result<Vec<String>, Failure>> {
+    Box::pin(async move {
+        let files = parameter_files(host).await?;
+        let mut names: Vec<String> = files.into_iter().flat_map(|(_, keys)| keys).collect();
+        names.sort();
+        names.dedup();
+        Ok(names)
     })
 }
 
@@ -115,6 +172,14 @@ fn one_swap<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Inspe
         let Some((_, priority)) = used else { return Ok(None) };
         let row = rows(files)?.into_iter().find(|row| row.kind == "swap" && row.device == name);
         let mut fields = Vec::new();
+        let path = Path::new(name);
+        let look = || files.open_entry(path)?.map(|spot| spot.look()).transpose();
+        let seen = look().map_err(|fault| files.trouble(fault, path))?.flatten();
+        // A device has no size of its own, and the kind declares none below 1M.
+        let is_file = |seen: &EntryStat| seen.kind == FileType::RegularFile && seen.size >= 1 << 20;
+        if let Some(seen) = seen.filter(is_file) {
+            fields.push(text("size", seen.size.to_string()));
+        }
         let Some(row) = row else {
             if priority >= 0 {
                 fields.push(("priority", Field::Shown(Value::Int(priority))));
@@ -154,10 +219,17 @@ fn one_mount<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Insp
     Box::pin(async move {
         let files = host.files();
         let row = rows(files)?.into_iter().find(|row| row.kind != "swap" && row.point == name);
-        let Some(row) = row else { return Ok(None) };
         let table = kernel_text(files, "/proc/self/mountinfo")?;
         let point = |line: &str| line.split(' ').nth(4).map(decode);
         let is_mounted = table.lines().any(|line| point(line).as_deref() == Some(name));
+        let Some(row) = row else {
+            if !is_mounted {
+                return Ok(None);
+            }
+            let what = format!("{name} is mounted without a row of {FSTAB}");
+            let hint = "a declaration adds the row: a program, a unit or a command mounted it";
+            return Err(Failure::new(what).hint(hint));
+        };
         let mut fields = Vec::new();
         if !is_mounted {
             fields.push(text("state", "present"));

@@ -1,8 +1,12 @@
-//! Inspection of the unit files that the administrator of the host wrote.
+//! Inspection of the unit files and drop-ins that the administrator of the host wrote.
 
-use super::{Inspected, Inspector, text};
+use super::contained::is_converged;
+use super::{Field, Inspected, Inspector, text};
 use crate::failure::Failure;
 use crate::host::Host;
+use crate::host::files::denies_others;
+use crate::host::systemd::{Activity, Bus};
+use crate::kind::Value;
 use crate::parts::text_edit::text_of;
 use crate::resource::Answer;
 use rustix::fs::FileType;
@@ -13,38 +17,108 @@ pub(super) const INSPECTOR: Inspector = Inspector { kind: "unit", one, all: Some
 /// The folder of the kind `unit`.
 const FOLDER: &str = "/etc/systemd/system";
 
-fn path_of(name: &str) -> PathBuf {
-    Path::new(FOLDER).join(name)
-}
-
-/// Returns true if there is a regular file of that name: a link belongs to `svc`, or to another unit.
-fn is_file(host: &Host, name: &str) -> Result<bool, Failure> {
-    let path = path_of(name);
-    let look = || host.files().open_entry(&path)?.map(|spot| spot.look()).transpose();
-    let seen = look().map_err(|fault| host.files().trouble(fault, &path))?;
-    Ok(seen.flatten().is_some_and(|seen| seen.kind == FileType::RegularFile))
+/// Returns the text of a unit file; none without a regular file: a link belongs to `svc`, or to another unit.
+///
+/// # Errors
+///
+/// Fails for a file that others cannot read: the kind writes files for all, and the text may be a secret.
+fn unit_text(host: &Host, path: &Path) -> Result<Option<String>, Failure> {
+    let look = || host.files().open_entry(path)?.map(|spot| spot.look()).transpose();
+    let seen = look().map_err(|fault| host.files().trouble(fault, path))?;
+    let Some(seen) = seen.flatten().filter(|seen| seen.kind == FileType::RegularFile) else {
+        return Ok(None);
+    };
+    if denies_others(seen.mode) {
+        let what = format!("{} is private, and `unit` writes files with mode 0644", path.display());
+        return Err(Failure::new(what).hint("`steadfast inspect file` prints it with its mode"));
+    }
+    Ok(Some(text_of(host.files(), path)?.unwrap_or_default()))
 }
 
 fn one<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Inspected>, Failure>> {
     Box::pin(async move {
         let unit = crate::kinds::svc::unit_name(name)?;
-        if !is_file(host, &unit)? {
-            return Ok(None);
+        let path = Path::new(FOLDER).join(&unit);
+        let mut fields = Vec::new();
+        match unit_text(host, &path)? {
+            Some(content) => fields.push(text("content", content)),
+            None => match drop_ins_of(host, &unit).await?.as_slice() {
+                [] => return Ok(None),
+                [path] => {
+                    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+                    let Some(content) = unit_text(host, path)? else { return Ok(None) };
+                    fields.extend([text("content", content), text("drop_in", stem)]);
+                }
+                several => {
+                    let what = format!("{unit} has {} drop-ins of this host", several.len());
+                    return Err(Failure::new(what).hint(
+                        "`unit` manages one: `steadfast inspect file` prints each of the others",
+                    ));
+                }
+            },
         }
-        let content = text_of(host.files(), &path_of(&unit))?.unwrap_or_default();
-        Ok(Some(Inspected { name: unit, fields: vec![text("content", content)] }))
+        fields.extend(activity(host, &unit).await?);
+        let object = Inspected { name: unit, fields };
+        if is_converged(host, "unit", &object).await {
+            return Ok(Some(object));
+        }
+        let what = format!("unit[{}] differs from its declaration", object.name);
+        Err(Failure::new(what).hint(
+            "`systemctl daemon-reload` reads changed files; `steadfast inspect file` prints one",
+        ))
     })
 }
 
+/// Returns `enabled` and `running` as systemd reports them. Units that cannot be enabled have no `enabled`.
+async fn activity(host: &Host, unit: &str) -> Result<Vec<(&'static str, Field)>, Failure> {
+    let state = host.systemd().file_state(Bus::System, unit).await?;
+    let loaded = host.systemd().unit(Bus::System, unit).await?;
+    let truth = |name, truth| (name, Field::Shown(Value::Bool(truth)));
+    let enabled = match state.as_deref() {
+        Some("enabled") => Some(truth("enabled", true)),
+        Some("disabled") => Some(truth("enabled", false)),
+        _ => None,
+    };
+    let is_active = |activity| matches!(activity, Activity::Active | Activity::Reloading);
+    let running = loaded.filter(|unit| is_active(unit.activity)).map(|_| truth("running", true));
+    Ok(enabled.into_iter().chain(running).collect())
+}
+
+/// Returns the paths of the drop-ins of a unit, sorted.
+async fn drop_ins_of(host: &Host, unit: &str) -> Result<Vec<PathBuf>, Failure> {
+    let folder = Path::new(FOLDER).join(format!("{unit}.d"));
+    let names = super::contained::file_names(host, &folder.display().to_string(), ".conf").await?;
+    Ok(names.iter().map(|name| folder.join(format!("{name}.conf"))).collect())
+}
+
+/// Returns the units with a file, and those with one drop-in and no file.
 fn all(host: &Host) -> Answer<'_, Result<Vec<String>, Failure>> {
     Box::pin(async move {
         let never = tokio_util::sync::CancellationToken::new();
-        let words = ["find", FOLDER, "-maxdepth", "1", "-type", "f", "-name", "*.*"];
+        let words = ["find", FOLDER, "-mindepth", "1", "-maxdepth", "2", "-type", "f"];
         let found = crate::parts::commands::query_text(host, &never, &words).await?;
-        let names = found.lines().filter_map(|path| path.rsplit('/').next());
-        let mut names: Vec<String> =
-            names.filter(|name| !name.starts_with('.')).map(ToOwned::to_owned).collect();
-        names.sort();
-        Ok(names)
+        let (mut files, mut drop_ins) = (Vec::new(), Vec::new());
+        for path in found.lines().filter_map(|path| path.strip_prefix(FOLDER)?.strip_prefix('/')) {
+            match path.split_once('/') {
+                None if path.contains('.') && !path.starts_with('.') => files.push(path.to_owned()),
+                Some((folder, file))
+                    if file.strip_suffix(".conf").is_some() && !file.starts_with('.') =>
+                {
+                    drop_ins.extend(folder.strip_suffix(".d").map(ToOwned::to_owned));
+                }
+                _ => {}
+            }
+        }
+        let is_single = |unit: &&String| drop_ins.iter().filter(|other| other == unit).count() == 1;
+        let more: Vec<String> = drop_ins.iter().filter(is_single).cloned().collect();
+        files.extend(more);
+        let is_unit = |name: &String| {
+            let end = name.rsplit_once('.').map(|(_, end)| end);
+            end.is_some_and(|end| crate::kinds::unit::TYPES.contains(&end))
+        };
+        files.retain(is_unit);
+        files.sort();
+        files.dedup();
+        Ok(files)
     })
 }

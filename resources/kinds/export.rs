@@ -18,6 +18,7 @@ use std::sync::Arc;
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "export",
+    collectible: false,
     doc: "Offers a resource to other hosts. Write `export: true` on the resource instead; this kind is the result.",
     fields: &[
         FieldSpec::new("record", FieldType::Text, "The offered resource as JSON.")
@@ -37,6 +38,7 @@ pub static SPEC: KindSpec = KindSpec {
         .mode(FieldMode::Value)
         .receives(Receives::Shown),
         FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "State of the offer.")
+            .guarded()
             .known_at_load()
             .default("exists"),
     ],

@@ -33,9 +33,10 @@ const LARGEST_ID: i64 = 4_294_967_294;
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "group",
+    collectible: false,
     doc: "Manages a local group and its members. The name is the name of the group.",
     fields: &[
-        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Existence of the group.").known_at_load()
+        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Existence of the group.").guarded().known_at_load()
             .default("exists"),
         FieldSpec::new(
             "gid",
@@ -58,7 +59,10 @@ pub static SPEC: KindSpec = KindSpec {
         .example("[eve, bob]")
         .receives(Receives::Shown),
     ],
-    sends: &[SendSpec::new("gid", FieldType::Int, "The number of the group.")],
+    sends: &[
+        SendSpec::new("gid", FieldType::Int, "The number of the group."),
+        SendSpec::new("members", FieldType::Texts, "The members of the group, sorted."),
+    ],
     example: "group:\n  - name: web\n    gid: 2000\n    members: [www-data]\n",
     restore: Some(restore),
     build,
@@ -302,8 +306,18 @@ impl ValueSet for Group {
     }
 
     fn sent(&self, found: &FieldValues) -> Sent {
-        let gid = found.iter().find(|(aspect, _)| *aspect == "gid");
-        let gid = gid.and_then(|(_, gid)| gid.as_deref()?.parse().ok());
-        gid.map(|gid| ("gid", SentValue::Shown(Value::Int(gid)))).into_iter().collect()
+        let value = |aspect: &str| {
+            let pair = found.iter().find(|(name, _)| *name == aspect);
+            pair.and_then(|(_, value)| value.as_deref())
+        };
+        let names = |text: &str| {
+            text.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+        };
+        let all = [
+            ("gid", value("gid").and_then(|gid| gid.parse().ok()).map(Value::Int)),
+            ("members", value("members").map(|text| Value::Texts(names(text)))),
+        ];
+        let known = all.into_iter().filter_map(|(key, value)| Some((key, value?)));
+        known.map(|(key, value)| (key, SentValue::Shown(value))).collect()
     }
 }

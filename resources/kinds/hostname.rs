@@ -34,6 +34,7 @@ const LONGEST: usize = 64;
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "hostname",
+    collectible: false,
     doc: "Manages the name of the host. The name of the resource is the name, unless `hostname` is given. The name stays when the resource leaves the graph.",
     fields: &[
         FieldSpec::new(

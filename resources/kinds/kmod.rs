@@ -2,7 +2,6 @@
 //!
 //! modprobe(8) loads and unloads; /proc/modules is compared. Options take effect at the next load, because a loaded
 //! module is not unloaded for them. A refresh has no meaning. A removal unloads the module and removes both files.
-//! The kind was tried only on the simulated host.
 
 use crate::claim::Claim;
 use crate::dependency::{HostObject, Need};
@@ -22,7 +21,7 @@ use crate::permit::Permit;
 use crate::prior_state::{FieldValues, FormerValue};
 use crate::removal::Removal;
 use crate::resource::{Answer, Resource, Traits};
-use crate::values::Receives;
+use crate::values::{Receives, SendSpec};
 use crate::watch_source::WatchSource;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,13 +30,14 @@ use tokio_util::sync::CancellationToken;
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "kmod",
-    doc: "Loads or unloads a module of the kernel, now and at each boot. The name is the module. Tried only on the simulated host.",
+    collectible: false,
+    doc: "Loads or unloads a module of the kernel, now and at each boot. The name is the module.",
     fields: &[
         FieldSpec::new(
             "state",
             FieldType::Choice(&["loaded", "absent"]),
             "loaded, or absent: not loaded, without files of steadfast. Default: loaded, and absent with `blacklist`.",
-        ).known_at_load(),
+        ).guarded().known_at_load(),
         FieldSpec::new(
             "blacklist",
             FieldType::Bool,
@@ -49,7 +49,7 @@ pub static SPEC: KindSpec = KindSpec {
             "options",
             FieldType::Texts,
             "Parameters NAME=VALUE of the module, from its next load on.",
-        )
+        ).guarded()
         .mode(FieldMode::Literal(Interpreter::None))
         .example("[nested=1]")
         .receives(Receives::Shown),
@@ -61,7 +61,7 @@ pub static SPEC: KindSpec = KindSpec {
         .default("true")
         .receives(Receives::Shown),
     ],
-    sends: &[],
+    sends: &[SendSpec::new("module", FieldType::Text, "The name of the module as the kernel prints it.")],
     example: "kmod:\n  - name: br_netfilter\n",
     restore: Some(restore),
     build,
@@ -137,7 +137,7 @@ fn resource(declared: Declared) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
         (true, false) => vec![2],
         (false, _) => vec![0],
     };
-    let object = HostObject::KernelModule(name);
+    let object = HostObject::KernelModule(name.clone());
     let extra = Footprint {
         claims: vec![Claim::exclusive(object.clone()).creating(is_loaded || blacklist)],
         provides: is_loaded.then_some(object).into_iter().collect(),
@@ -146,6 +146,7 @@ fn resource(declared: Declared) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
     };
     let removal = || Removal::new().with("state", Value::Text("absent".to_owned()));
     let sequence = Sequence::new(vec![settings, boot, live]).created_by(mains).with_extra(extra);
+    let sequence = sequence.sending("module", name);
     Ok(Arc::new(sequence.removed_by((is_loaded || blacklist).then(removal))))
 }
 

@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "kv",
+    collectible: false,
     doc: "Holds a key of the world to a value, and sends the value. Without `value` the resource only reads.",
     fields: &[
         FieldSpec::new("key", FieldType::Text, "Key. Default: the name.").mode(FieldMode::Static),
@@ -43,6 +44,7 @@ pub static SPEC: KindSpec = KindSpec {
         )
         .default("0"),
         FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "State of the key.")
+            .guarded()
             .known_at_load()
             .default("exists"),
     ],

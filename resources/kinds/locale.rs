@@ -10,20 +10,23 @@ use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::files::Fault;
-use crate::kind::{FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
+use crate::kind::{
+    FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Restoring, Value,
+};
 use crate::parts::FieldReader;
 use crate::parts::Sequence;
 use crate::parts::alternative::Alternative;
 use crate::parts::assignment::Assignment;
 use crate::parts::commands::{command, query_text, run_change};
 use crate::parts::field_reader::bounded;
+use crate::parts::shell_words::shell_word;
 use crate::parts::{Edited, Editor, TextEdit};
 use crate::parts::{Managed, ValueSet, WriteFailure};
 use crate::permit::Permit;
-use crate::prior_state::FieldValues;
+use crate::prior_state::{FieldValues, FormerValue};
 use crate::removal::Removal;
 use crate::resource::{Answer, Resource, Traits};
-use crate::values::Receives;
+use crate::values::{Receives, SendSpec};
 use crate::watch_source::WatchSource;
 use rustix::fs::FileType;
 use std::path::{Path, PathBuf};
@@ -43,9 +46,10 @@ const GENERATION: Duration = Duration::from_mins(10);
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "locale",
+    collectible: false,
     doc: "Manages a locale of the host and the default language. The name is the locale, for example de_DE.UTF-8.",
     fields: &[
-        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Existence of the locale.").known_at_load()
+        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Existence of the locale.").guarded().known_at_load()
             .default("exists"),
         FieldSpec::new(
             "charset",
@@ -68,9 +72,9 @@ pub static SPEC: KindSpec = KindSpec {
         .example("{LC_TIME: en_GB.UTF-8}")
         .receives(Receives::Shown),
     ],
-    sends: &[],
+    sends: &[SendSpec::new("locale", FieldType::Text, "The name of the locale.")],
     example: "locale:\n  - name: de_DE.UTF-8\n    default: true\n    variables: {LC_TIME: en_GB.UTF-8}\n",
-    restore: None,
+    restore: Some(restore),
     build,
 };
 
@@ -129,7 +133,22 @@ fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>
         let text = |text: &str| Value::Text(text.to_owned());
         Removal::new().with("state", text("absent")).with("charset", text(&charset))
     });
-    Ok(Arc::new(Sequence::new(elements).removed_by(removal)))
+    Ok(Arc::new(Sequence::new(elements).removed_by(removal).sending("locale", name)))
+}
+
+/// Builds the resource that generates or deletes the locale as before a change.
+fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, Failure> {
+    let Some(value) = values.iter().find(|value| value.field == "generated") else {
+        return Err(Failure::new("the former state of the locale is not recorded"));
+    };
+    let is_present = value.before.is_some();
+    let by_hand = if is_present {
+        "locale-gen --keep-existing".to_owned()
+    } else {
+        format!("localedef --delete-from-archive {}", shell_word(&normal(name)))
+    };
+    let generated = Generated { name: name.to_owned(), is_present };
+    Ok(Restoring { resource: Arc::new(Managed::new(generated)), by_hand })
 }
 
 /// Returns the character set of a locale that declares none: the end of its name.

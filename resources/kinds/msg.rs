@@ -16,6 +16,7 @@ use std::sync::Arc;
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "msg",
+    collectible: true,
     doc: "Logs a message once, and again when it is notified.",
     fields: &[
         FieldSpec::new("body", FieldType::Text, "Message; default: the name.").mode(FieldMode::Value)
@@ -34,7 +35,7 @@ pub static SPEC: KindSpec = KindSpec {
             "journal",
             FieldType::Bool,
             "Also send the message to the journal; default: false.",
-        ),
+        ).receives(Receives::Shown),
         FieldSpec::later("syslog", "Also send the message to syslog."),
     ],
     sends: &[],

@@ -9,6 +9,7 @@ use std::sync::Arc;
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "noop",
+    collectible: true,
     doc: "Does nothing and is always converged; serves as an anchor for edges.",
     fields: &[],
     sends: &[],

@@ -11,7 +11,7 @@ use crate::host::Host;
 use crate::kind::{FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place};
 use crate::permit::Permit;
 use crate::resource::{Answer, CheckRequest, Resource, Traits};
-use crate::secret::Secret;
+use crate::secret_text::Secret;
 use crate::values::{Receives, SendSpec, Sent, SentValue, ValueRetention};
 use std::sync::{Arc, Mutex, PoisonError};
 use zeroize::{Zeroize as _, Zeroizing};
@@ -19,6 +19,7 @@ use zeroize::{Zeroize as _, Zeroizing};
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "password",
+    collectible: false,
     doc: "Generates a random password for other resources; created once, and again when notified or when the declaration changes.",
     fields: &[
         FieldSpec::new(

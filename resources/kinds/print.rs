@@ -14,6 +14,7 @@ use std::sync::Arc;
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "print",
+    collectible: true,
     doc: "Prints a message once, and again when notified.",
     fields: &[FieldSpec::new("msg", FieldType::Text, "Message; default: the name.")
         .mode(FieldMode::Value)

@@ -16,6 +16,7 @@ use std::time::Duration;
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "test",
+    collectible: true,
     doc: "For trying out a graph: takes and sends every type, and fails, sleeps, panics or changes on request.",
     fields: &[
         FieldSpec::new("text", FieldType::Text, "A text, sent on.")
@@ -31,10 +32,14 @@ pub static SPEC: KindSpec = KindSpec {
         FieldSpec::new("map", FieldType::TextMap, "A map of texts.")
             .mode(FieldMode::Value)
             .receives(Receives::Secrets),
-        FieldSpec::new("changed", FieldType::Bool, "Its runs change something; default: false."),
-        FieldSpec::new("fail", FieldType::Int, "So many runs fail, then all are well; default: 0."),
-        FieldSpec::new("sleep", FieldType::Float, "Seconds that a run takes; default: 0."),
-        FieldSpec::new("panic", FieldType::Bool, "Its runs panic; default: false."),
+        FieldSpec::new("changed", FieldType::Bool, "Its runs change something; default: false.")
+            .receives(Receives::Shown),
+        FieldSpec::new("fail", FieldType::Int, "So many runs fail, then all are well; default: 0.")
+            .receives(Receives::Shown),
+        FieldSpec::new("sleep", FieldType::Float, "Seconds that a run takes; default: 0.")
+            .receives(Receives::Shown),
+        FieldSpec::new("panic", FieldType::Bool, "Its runs panic; default: false.")
+            .receives(Receives::Shown),
     ],
     sends: &[
         SendSpec::new("text", FieldType::Text, "`text`; a secret where it was received as one."),
@@ -57,7 +62,7 @@ struct Test {
     name: String,
     sent: Sent,
     #[expect(dead_code, reason = "shown by Debug when it panics, secrets as such")]
-    map: Vec<(String, crate::secret::Secret)>,
+    map: Vec<(String, crate::secret_text::Secret)>,
     changed: bool,
     fail: i64,
     sleep: Duration,

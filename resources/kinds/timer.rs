@@ -19,6 +19,7 @@ use std::time::Duration;
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "timer",
+    collectible: false,
     doc: "Changes at an interval to notify other resources; a refresh restarts the interval.",
     fields: &[FieldSpec::new(
         "interval",

@@ -14,7 +14,7 @@ use crate::parts::alternative::Alternative;
 use crate::parts::field_reader::bounded;
 use crate::parts::whole_file::{Shape, managed_file};
 use crate::resource::Resource;
-use crate::values::Receives;
+use crate::values::{Receives, SendSpec};
 use rustix::fs::FileType;
 use std::path::Path;
 use std::sync::Arc;
@@ -28,6 +28,7 @@ const LINK: &str = "/etc/localtime";
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "timezone",
+    collectible: false,
     doc: "Manages the time zone of the host. The name of the resource is the zone, unless `zone` is given. The zone stays when the resource leaves the graph.",
     fields: &[FieldSpec::new(
         "zone",
@@ -36,7 +37,7 @@ pub static SPEC: KindSpec = KindSpec {
     ).mode(FieldMode::Value)
     .example("Europe/Berlin")
     .receives(Receives::Shown)],
-    sends: &[],
+    sends: &[SendSpec::new("zone", FieldType::Text, "The time zone.")],
     example: "timezone:\n  - name: Europe/Berlin\n",
     restore: None,
     build,
@@ -67,7 +68,7 @@ fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>
         requires: vec![Need::exact(zones, "contains the time zones")],
         ..Footprint::default()
     };
-    Ok(Arc::new(Sequence::new(elements).with_extra(extra)))
+    Ok(Arc::new(Sequence::new(elements).with_extra(extra).sending("zone", zone)))
 }
 
 /// Returns true if the text can be the name of a zone: parts of letters, digits and a few signs, without dots.

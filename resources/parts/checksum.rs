@@ -17,8 +17,13 @@ impl KnownSum {
     ///
     /// # Errors
     ///
-    /// Fails if the object is no regular file or cannot be read.
-    pub(crate) fn find_sum(&self, files: &Files, path: &Path) -> Result<Option<String>, Failure> {
+    /// Fails if the object is no regular file or cannot be read, or if `cancel` is cancelled.
+    pub(crate) fn find_sum(
+        &self,
+        files: &Files,
+        path: &Path,
+        cancel: &CancellationToken,
+    ) -> Result<Option<String>, Failure> {
         let find = || -> Result<Option<String>, Fault> {
             let Some(origin) = files.origin(path)? else { return Ok(None) };
             let seen = *origin.seen();
@@ -27,7 +32,7 @@ impl KnownSum {
             {
                 return Ok(Some(sum.clone()));
             }
-            let sum = sum_of(origin)?;
+            let sum = sum_of(origin, cancel)?;
             // A young state can still change without a new time of change.
             let age = wall().as_secs().cast_signed().saturating_sub(seen.changed.0);
             let known = (age > 1).then(|| (seen, sum.clone()));
@@ -47,7 +52,8 @@ pub(crate) const LARGEST: u64 = 1 << 30;
 ///
 /// Fails if the object is no regular file or cannot be read.
 pub(crate) fn checksum_of(files: &Files, path: &Path) -> Result<Option<String>, Failure> {
-    let sum = || files.origin(path)?.map(sum_of).transpose();
+    let never = CancellationToken::new();
+    let sum = || files.origin(path)?.map(|origin| sum_of(origin, &never)).transpose();
     sum().map_err(|fault| files.trouble(fault, path))
 }
 
@@ -64,13 +70,13 @@ pub(crate) fn bounded_checksum_of(files: &Files, path: &Path) -> Result<Option<S
         let what = format!("expected a file of at most 1 GiB, found {size} bytes");
         return Err(Failure::new(what));
     }
-    sum_of(origin).map(Some).map_err(|fault| files.trouble(fault, path))
+    sum_of(origin, &CancellationToken::new()).map(Some).map_err(|fault| files.trouble(fault, path))
 }
 
-fn sum_of(origin: Origin) -> Result<String, Fault> {
+fn sum_of(origin: Origin, cancel: &CancellationToken) -> Result<String, Fault> {
     let mut content = Content::default();
     content.push(origin);
-    content.sha256(&CancellationToken::new())
+    content.sha256(cancel)
 }
 
 #[cfg(all(test, feature = "simulated-host"))]
@@ -80,6 +86,7 @@ mod tests {
     use crate::host::simulated::Machine;
     use std::path::Path;
     use std::time::Duration;
+    use tokio_util::sync::CancellationToken;
 
     #[test]
     fn an_unchanged_file_is_read_once() {
@@ -88,10 +95,11 @@ mod tests {
         machine.write("/srv/a", "one").unwrap();
         machine.set_wall(machine.wall() + Duration::from_secs(10));
         let (known, host) = (KnownSum::default(), Host::default());
+        let never = CancellationToken::new();
         let find = || {
             let _entered = machine.enter();
             let before = machine.calls();
-            let sum = known.find_sum(host.files(), Path::new("/srv/a")).unwrap().unwrap();
+            let sum = known.find_sum(host.files(), Path::new("/srv/a"), &never).unwrap().unwrap();
             (sum, machine.calls() - before)
         };
         machine.set_faults([]);

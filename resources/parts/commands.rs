@@ -5,7 +5,7 @@ use super::managed::WriteFailure;
 use crate::failure::Failure;
 use crate::host::{Command, End, Finished, Host};
 use crate::permit::Permit;
-use crate::secret::Secret;
+use crate::secret_text::Secret;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -94,7 +94,12 @@ pub(crate) fn failed(command: &Command, finished: &Finished) -> Failure {
     for line in lines {
         what.push_str(&format!("\n{line}"));
     }
-    Failure::new(what)
+    let own = rustix::process::geteuid().as_raw();
+    let trouble = Failure::new(what);
+    if own == 0 {
+        return trouble;
+    }
+    trouble.hint(format!("steadfast runs as uid {own}; most changes of a host need root"))
 }
 
 #[cfg(test)]

@@ -5,14 +5,17 @@ use super::commands::{command_with_input, failed};
 use super::field_reader::{FieldReader, bounded, normal_path};
 use super::managed::WriteFailure;
 use super::on_thread;
+use super::staging::guard_way;
 use crate::escape::short;
 use crate::failure::Failure;
 use crate::host::{End, Host};
 use crate::kind::{FieldMode, FieldSpec, FieldType, Invalid, LONGEST_SPAN};
 use crate::permit::Permit;
-use crate::secret::Secret;
+use crate::secret_text::Secret;
 use crate::values::{MaybeSecret, Receives};
+use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -130,6 +133,11 @@ impl Download {
         self.url.split(['?', '#']).next().unwrap_or_default()
     }
 
+    /// Returns the path of a file address; none for a server.
+    fn local_path(&self) -> Option<PathBuf> {
+        self.name().strip_prefix("file://").map(|path| PathBuf::from(decode_percent(path)))
+    }
+
     /// Downloads the file to a path in a private folder, and compares it with the checksum.
     ///
     /// # Errors
@@ -142,6 +150,9 @@ impl Download {
         permit: &Permit,
         to: &Path,
     ) -> Result<(), WriteFailure> {
+        if let Some(path) = self.local_path() {
+            guard_way("read", &path).map_err(WriteFailure::untouched)?;
+        }
         let mut curl = command_with_input(&["curl", "-q", "-K", "-"], self.config(to).into());
         // curl ends itself at the deadline, with a better message.
         curl.timeout = Some(self.timeout + Duration::from_secs(10));
@@ -221,6 +232,19 @@ pub(crate) fn read_checksum(reader: &mut FieldReader) -> Option<String> {
         reader.reject(Invalid::field("checksum", what).hint(hint));
     }
     is_sum.then(|| digits.to_ascii_lowercase())
+}
+
+/// Decodes `%20` and the like.
+fn decode_percent(text: &str) -> OsString {
+    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
+    while let Some((byte, after)) = rest.split_first() {
+        let code = (*byte == b'%').then(|| after.get(..2)).flatten();
+        let code = code.and_then(|code| std::str::from_utf8(code).ok());
+        let decoded = code.and_then(|code| u8::from_str_radix(code, 16).ok());
+        bytes.push(decoded.unwrap_or(*byte));
+        rest = if decoded.is_some() { after.get(2..).unwrap_or_default() } else { after };
+    }
+    OsString::from_vec(bytes)
 }
 
 fn check_url(url: &str, reader: &mut FieldReader) {

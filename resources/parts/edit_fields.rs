@@ -1,22 +1,27 @@
 //! The fields that all kinds of edits of a text file share.
 
 use super::field_reader::FieldReader;
+use super::file_values::HASH;
 use super::text_edit::{Editor, TextEdit};
 use super::text_lines::{Insertion, compile_pattern};
+use super::validate_command::ValidateCommand;
 use crate::kind::{FieldMode, FieldSpec, FieldType, Invalid, Value};
 use crate::removal::Removal;
 use crate::resource::Resource;
-use crate::secret::Secret;
-use crate::values::MaybeSecret;
-use std::path::{Path, PathBuf};
+use crate::secret_text::Secret;
+use crate::values::{MaybeSecret, Receives, SendSpec, SentValue};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 pub(crate) const PATH: FieldSpec = FieldSpec::new(
     "path",
     FieldType::Text,
     "Absolute path of the edited file. Default: the name. Everything outside the edited part stays byte for byte.",
-).mode(FieldMode::Static)
+).guarded().mode(FieldMode::Static)
 .example("/etc/ssh/sshd_config");
+/// The values that an edit sends.
+pub(crate) const EDIT_SENDS: &[SendSpec] =
+    &[SendSpec::new("path", FieldType::Text, "The path of the edited file."), HASH];
 pub(crate) const FILE: FieldSpec =
     FieldSpec::new("file", FieldType::Text, "Another name of `path`, as in mgmt.")
         .known_at_load()
@@ -27,36 +32,37 @@ pub(crate) const STATE: FieldSpec = FieldSpec::new(
     FieldType::Choice(&["exists", "absent"]),
     "absent: the part is not in the file.",
 )
+.guarded()
 .known_at_load()
 .default("exists");
 pub(crate) const CREATE: FieldSpec = FieldSpec::new(
     "create",
     FieldType::Bool,
     "Creates a missing file with mode 0644, or 0600 for a secret. Otherwise a missing file is a failure.",
-)
+).receives(Receives::Shown)
 .default("false");
 pub(crate) const VALIDATE: FieldSpec = FieldSpec::new(
     "validate",
     FieldType::Texts,
     "Command that must accept the new file first, as a string or a list: visudo -cf %s. %s is the path of the staged file. Timeout: one minute.",
-).mode(FieldMode::Argv(""))
+).guarded().receives(Receives::Shown).mode(FieldMode::Argv(""))
 .example("visudo -cf %s");
 pub(crate) const IN_PLACE: FieldSpec = FieldSpec::new(
     "in_place",
     FieldType::Bool,
-    "Runs validate in a private mount namespace in which the new file stands at its final path; %s is that path then, and may be omitted. Needs root.",
-)
+    "Runs validate in a private mount namespace in which the new file stands at its final path; %s is that path then, and may be omitted. Needs root, and directories that no other user can change.",
+).receives(Receives::Shown)
 .default("false");
 pub(crate) const SENSITIVE: FieldSpec = FieldSpec::new(
     "sensitive",
     FieldType::Bool,
     "Hides the part and the file in differences, messages and the history. Default: true for a received secret.",
-);
+).receives(Receives::Shown);
 pub(crate) const AFTER: FieldSpec = FieldSpec::new(
     "insert_after",
     FieldType::Text,
     "Place of a new part: behind the last line that matches this regular expression; EOF: at the end. Without a match: at the end.",
-).mode(FieldMode::Value)
+).receives(Receives::Shown).mode(FieldMode::Value)
 .default("EOF")
 .example("^Include")
 .conflicts_with(&["insert_before"]);
@@ -64,7 +70,7 @@ pub(crate) const BEFORE: FieldSpec = FieldSpec::new(
     "insert_before",
     FieldType::Text,
     "Place of a new part: before the last line that matches this regular expression; BOF: at the start. Without a match: at the end.",
-).mode(FieldMode::Value)
+).receives(Receives::Shown).mode(FieldMode::Value)
 .example("^Match");
 
 /// The values of the shared fields.
@@ -73,7 +79,7 @@ pub(crate) struct EditFields {
     pub(crate) path: PathBuf,
     pub(crate) is_present: bool,
     create: bool,
-    validate: Vec<String>,
+    validate: ValidateCommand,
     pub(crate) is_sensitive: bool,
     pub(crate) warnings: Vec<Invalid>,
     /// The keys down to an edited value; empty for every other part.
@@ -85,7 +91,7 @@ impl EditFields {
     pub(crate) fn read(reader: &mut FieldReader, name: &str) -> Self {
         let field = if reader.fields.has("file") { "file" } else { "path" };
         let path = reader.path(field, name);
-        let validate = read_validate(reader, &path);
+        let validate = read_validate(reader);
         Self {
             path,
             is_present: reader.is_present(),
@@ -134,6 +140,7 @@ impl EditFields {
         let mode = if self.is_sensitive { 0o600 } else { 0o644 };
         // An absent part of a missing file is as declared, and nothing is created for it.
         let creates = self.create || !self.is_present;
+        let path = SentValue::Shown(Value::Text(self.path.display().to_string()));
         let edit = TextEdit::new(self.path, part, Arc::new(editor));
         Arc::new(TextEdit {
             create: creates.then_some(mode),
@@ -141,6 +148,7 @@ impl EditFields {
             removal,
             keys: self.keys,
             warnings: self.warnings,
+            sent: vec![("path", path)],
             ..edit
         })
     }
@@ -169,12 +177,12 @@ pub(crate) fn read_insertion(reader: &mut FieldReader) -> Insertion {
 }
 
 /// Takes the command that must accept the new file.
-fn read_validate(reader: &mut FieldReader, path: &Path) -> Vec<String> {
+fn read_validate(reader: &mut FieldReader) -> ValidateCommand {
     let in_place = reader.fields.bool("in_place").unwrap_or_default();
     let Some(mut argv) = reader.fields.texts("validate") else {
         let hint = "for example validate: sshd -t";
         reader.require(!in_place, "in_place", ("there is no `validate` to run in place", hint));
-        return Vec::new();
+        return ValidateCommand::NONE;
     };
     // A single text is split at white space and read by no shell.
     if let [line] = argv.as_slice() {
@@ -184,7 +192,7 @@ fn read_validate(reader: &mut FieldReader, path: &Path) -> Vec<String> {
     let hint = "omit the character";
     reader.require(is_plain, "validate", ("an argument cannot contain a NUL character", hint));
     if in_place {
-        return super::in_place::wrap_command(&argv, &path.display().to_string());
+        return ValidateCommand::new(argv, true);
     }
     let words: Vec<&String> = argv.iter().skip(1).filter(|word| word.contains("%s")).collect();
     let is_argument = |word: &str| word.matches("%s").count() == 1 && word.ends_with("%s");
@@ -195,5 +203,5 @@ fn read_validate(reader: &mut FieldReader, path: &Path) -> Vec<String> {
         "validate",
         (what, hint),
     );
-    argv
+    ValidateCommand::new(argv, false)
 }

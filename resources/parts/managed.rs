@@ -3,6 +3,7 @@
 use crate::change::{Change, CheckResult, Difference, Outcome};
 use crate::failure::Failure;
 use crate::footprint::Footprint;
+use crate::hidden_difference::hide_if;
 use crate::host::Host;
 use crate::parts::on_thread;
 use crate::permit::Permit;
@@ -151,11 +152,10 @@ impl<V: ValueSet> Managed<V> {
     }
 
     fn shown(&self, aspect: &str, value: Option<&str>) -> String {
-        match value {
-            Some(_) if self.set.secrets().contains(&aspect) => "not shown".to_owned(),
-            Some(value) => crate::escape::printable(value).into_owned(),
-            None => String::new(),
-        }
+        let is_hidden = self.set.secrets().contains(&aspect);
+        hide_if(is_hidden, value.unwrap_or_default(), |value| {
+            crate::escape::printable(value).into()
+        })
     }
 
     fn change(&self, found: FieldValues, differing: &[&'static str], refresh: bool) -> Change {

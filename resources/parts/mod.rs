@@ -6,7 +6,8 @@
 //! values, read and written by calls or commands), `sequence.rs` (several resources in one), `commands.rs` (calls of
 //! programs with checked ends), `whole_file.rs`, `fstab.rs` (rows of /etc/fstab, and the kernel's tables alike),
 //! `alternative.rs` (one of several forms), `assignment.rs` (`KEY=value`), `account_tools.rs`, `parent_directory.rs`,
-//! `blocking.rs`, `checksum.rs`, `shell_words.rs`, `in_place.rs`, `staging.rs`, `download.rs`.
+//! `blocking.rs`, `checksum.rs`, `file_values.rs`, `shell_words.rs`, `validate_command.rs`, `staging.rs`,
+//! `download.rs`, `text_bytes.rs`.
 
 pub(crate) mod account_tools;
 pub(crate) mod alternative;
@@ -22,15 +23,17 @@ pub(crate) mod edit_share;
 pub(crate) mod edit_support;
 pub(crate) mod field_reader;
 pub(crate) mod file_turn;
+pub(crate) mod file_values;
 pub(crate) mod fstab;
-pub(crate) mod in_place;
 pub(crate) mod managed;
 pub(crate) mod parent_directory;
 pub(crate) mod sequence;
 pub(crate) mod shell_words;
 pub(crate) mod staging;
+pub(crate) mod text_bytes;
 pub(crate) mod text_edit;
 pub(crate) mod text_lines;
+pub(crate) mod validate_command;
 pub(crate) mod whole_file;
 
 pub(crate) use blocking::on_thread;

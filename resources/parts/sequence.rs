@@ -4,12 +4,13 @@ use crate::change::{Change, CheckResult, Difference, Outcome};
 use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
-use crate::kind::Invalid;
+use crate::kind::{Invalid, Value};
 use crate::permit::Permit;
 use crate::removal::Removal;
 use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, Traits};
-use crate::values::Sent;
+use crate::values::{SendSpec, Sent, SentValue};
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 
 /// A resource that consists of others, for example a file and the command that loads it.
 ///
@@ -23,6 +24,9 @@ pub(crate) struct Sequence {
     warnings: Vec<Invalid>,
     extra: Footprint,
     traits: Traits,
+    sent: Sent,
+    /// The values that elements read from the host, and the elements.
+    read: Vec<(&'static [SendSpec], Arc<dyn Resource>)>,
     /// The elements that stand for the existence of the object.
     mains: Vec<usize>,
 }
@@ -40,12 +44,24 @@ impl Sequence {
         let timeout = elements.iter().filter_map(|it| it.traits().timeout).reduce(|a, b| a + b);
         let traits = Traits { executor, confined: true, timeout, ..Traits::default() };
         let extra = Footprint { uses_only_files: true, ..Footprint::default() };
-        Self { elements, removal: None, warnings: Vec::new(), extra, traits, mains: vec![0] }
+        let (warnings, sent, mains) = (Vec::new(), Sent::new(), vec![0]);
+        let read = Vec::new();
+        Self { elements, removal: None, warnings, extra, traits, sent, read, mains }
     }
 
     /// Sets the fields that remove the object.
     pub(crate) fn removed_by(self, removal: Option<Removal>) -> Self {
         Self { removal, ..self }
+    }
+
+    /// Adds values that an element reads from the host.
+    pub(crate) fn reading(
+        mut self,
+        values: &'static [SendSpec],
+        element: &Arc<dyn Resource>,
+    ) -> Self {
+        self.read.push((values, Arc::clone(element)));
+        self
     }
 
     /// Adds warnings about the fields.
@@ -56,6 +72,13 @@ impl Sequence {
     /// Adds claims, needs or watches that no element has.
     pub(crate) fn with_extra(self, extra: Footprint) -> Self {
         Self { extra: Footprint { uses_only_files: true, ..extra }, ..self }
+    }
+
+    /// Adds a declared value that other resources can receive, beside those of the elements.
+    pub(crate) fn sending(self, key: &'static str, value: impl Into<String>) -> Self {
+        let value = SentValue::Shown(Value::Text(value.into()));
+        let sent = self.sent.into_iter().chain([(key, value)]).collect();
+        Self { sent, ..self }
     }
 
     /// Sets the elements, counted from 0, that must all be created for the object to count as created; by default the
@@ -163,7 +186,7 @@ impl Sequence {
             (all.iter().any(|it| it.destructive), all.iter().any(|it| it.replaces));
         let differences: Vec<Difference> =
             all.into_iter().flat_map(|change| change.differences).collect();
-        let ask = CheckRequest { cancel: tokio_util::sync::CancellationToken::new(), ..ask };
+        let ask = CheckRequest { cancel: CancellationToken::new(), ..ask };
         CheckResult::Differs(Change {
             differences,
             destructive,
@@ -192,7 +215,36 @@ impl Resource for Sequence {
     }
 
     fn sends(&self) -> Sent {
-        self.elements.iter().flat_map(|element| element.sends()).collect()
+        let own = self.sent.iter().cloned();
+        self.elements.iter().flat_map(|element| element.sends()).chain(own).collect()
+    }
+
+    fn sends_key(&self, key: &str) -> bool {
+        let is_read = |(values, element): &(&'static [SendSpec], Arc<dyn Resource>)| {
+            values.iter().any(|value| value.key == key) && element.sends_key(key)
+        };
+        self.read.is_empty()
+            || self.read.iter().any(is_read)
+            || self.sent.iter().any(|(own, _)| *own == key)
+    }
+
+    fn read_sent<'a>(
+        &'a self,
+        host: &'a Host,
+        cancel: &'a CancellationToken,
+    ) -> Option<Answer<'a, Result<Sent, Failure>>> {
+        if self.read.is_empty() {
+            return None;
+        }
+        Some(Box::pin(async move {
+            let mut all = self.sends();
+            for (values, element) in &self.read {
+                let Some(read) = element.read_sent(host, cancel) else { continue };
+                let is_named = |key: &str| values.iter().any(|value| value.key == key);
+                all.extend(read.await?.into_iter().filter(|(key, _)| is_named(key)));
+            }
+            Ok(all)
+        }))
     }
 
     fn check<'a>(&'a self, host: &'a Host, ask: CheckRequest) -> Answer<'a, CheckResult> {

@@ -6,31 +6,32 @@ use crate::change::{Change, CheckResult, Difference, Outcome};
 use crate::dependency::HostObject;
 use crate::failure::Failure;
 use crate::footprint::Footprint;
+use crate::hidden_difference::{hide_if, is_hidden};
 use crate::host::Host;
-use crate::host::files::{
-    Acceptance, Content, Draft, EntryStat, Fault, Files, Why, denies_others, said,
-};
+use crate::host::files::{Acceptance, Content, Draft, EntryStat, Fault, Files, Why, said};
 use crate::kind::Invalid;
 use crate::kinds::file::{Validation, unified};
 use crate::parts::edit_share::{EditShare, LARGEST};
 use crate::parts::file_turn::FileTurn;
+use crate::parts::file_values::{HASH, read_file_values};
+use crate::parts::text_bytes::{decoded, encoded};
+use crate::parts::validate_command::ValidateCommand;
 use crate::permit::Permit;
 use crate::prior_state::Loss;
 use crate::removal::Removal;
 use crate::resource::{Answer, CheckRequest, Resource, Traits};
 use crate::transaction::{Grouping, Member, Transaction};
+use crate::values::Sent;
 use rustix::fs::FileType;
 use std::any::Any;
 use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 
 /// The number of attempts on a file that changes meanwhile.
 const ATTEMPTS: usize = 3;
-
-/// The first character of the private range that stands for bytes that are not UTF-8.
-const RAW: u32 = 0x000f_ff00;
 
 /// An editor of one part of a text.
 pub(crate) trait Editor: Debug + Send + Sync {
@@ -73,10 +74,12 @@ pub(crate) struct TextEdit {
     pub(crate) editor: Arc<dyn Editor>,
     /// The mode of a new file; none if a missing file is a failure.
     pub(crate) create: Option<u32>,
-    /// The command that must accept the new file; empty for none.
-    pub(crate) validate: Vec<String>,
+    /// The command that must accept the new file.
+    pub(crate) validate: ValidateCommand,
     pub(crate) removal: Option<Removal>,
     pub(crate) warnings: Vec<Invalid>,
+    /// The declared values that other resources can receive.
+    pub(crate) sent: Sent,
 }
 
 /// The state of a file before an edit.
@@ -91,9 +94,9 @@ struct Found {
 impl TextEdit {
     /// Makes an edit of an existing file.
     pub(crate) fn new(path: PathBuf, part: String, editor: Arc<dyn Editor>) -> Self {
-        let (validate, warnings) = (Vec::new(), Vec::new());
-        let keys = Vec::new();
-        Self { path, part, keys, editor, create: None, validate, removal: None, warnings }
+        let (validate, warnings) = (ValidateCommand::NONE, Vec::new());
+        let (keys, sent) = (Vec::new(), Sent::new());
+        Self { path, part, keys, editor, create: None, validate, removal: None, warnings, sent }
     }
 
     /// Reads the file.
@@ -120,7 +123,8 @@ impl TextEdit {
         }
         let size = usize::try_from(seen.size).unwrap_or(usize::MAX);
         let share = EditShare::wait_for(size);
-        let Some(bytes) = spot.content(&seen, LARGEST)? else {
+        let bytes = files.shared_content(&self.path, (&spot, &seen), LARGEST)?;
+        let Some(bytes) = bytes else {
             return Err(Fault::refused(said("edit", &self.path, "the file exceeds 4 MiB")));
         };
         Ok(Found { seen: Some(seen), text: decoded(&bytes), _share: share })
@@ -142,12 +146,9 @@ impl TextEdit {
         if edited.text == found.text && (found.seen.is_some() || edited.text.is_empty()) {
             return None;
         }
-        let hides = self.editor.is_secret() || found.seen.is_some_and(|it| denies_others(it.mode));
-        let shown = |text: &str| match text {
-            "" => String::new(),
-            _ if hides => "not shown".to_owned(),
-            text => crate::escape::short(text, 200),
-        };
+        let modes = found.seen.map(|seen| seen.mode);
+        let hides = is_hidden(self.editor.is_secret(), modes);
+        let shown = |text: &str| hide_if(hides, text, |text| crate::escape::short(text, 200));
         let (old, new) = (encoded(&found.text), encoded(&edited.text));
         Some(Difference {
             aspect: self.editor.aspect(),
@@ -283,12 +284,12 @@ impl Together {
         let bytes = encoded(text);
         let content = Content::of(&bytes);
         let mode = found.seen.map_or_else(|| edit.create.unwrap_or(0o644), |seen| seen.mode);
-        let secret = self.0.iter().any(|edit| edit.editor.is_secret()) || denies_others(mode);
+        let secret = is_hidden(self.0.iter().any(|edit| edit.editor.is_secret()), [mode]);
         let validate = self.0.iter().find(|edit| !edit.validate.is_empty());
         let validation = validate.map(|edit| Validation {
             host,
             permit,
-            argv: &edit.validate,
+            command: &edit.validate,
             path: &edit.path,
             secret,
         });
@@ -365,6 +366,28 @@ impl Resource for TextEdit {
         Traits::default()
     }
 
+    fn sends(&self) -> Sent {
+        self.sent.clone()
+    }
+
+    fn sends_key(&self, key: &str) -> bool {
+        key != HASH.key || !self.editor.is_secret()
+    }
+
+    fn read_sent<'a>(
+        &'a self,
+        host: &'a Host,
+        cancel: &'a CancellationToken,
+    ) -> Option<Answer<'a, Result<Sent, Failure>>> {
+        Some(Box::pin(async move {
+            let files = host.files();
+            let read = read_file_values(files, &self.path, self.editor.is_secret(), cancel);
+            let read = read.map_err(|fault| files.trouble(fault, &self.path))?;
+            let hash = read.into_iter().filter(|(key, _)| *key == HASH.key);
+            Ok(self.sent.iter().cloned().chain(hash).collect())
+        }))
+    }
+
     fn check<'a>(&'a self, host: &'a Host, _ask: CheckRequest) -> Answer<'a, CheckResult> {
         Box::pin(async move {
             match self.read(host.files()) {
@@ -424,55 +447,5 @@ pub(crate) fn text_of(files: &Files, path: &Path) -> Result<Option<String>, Fail
     match read() {
         Ok(bytes) => Ok(bytes.map(|bytes| decoded(&bytes))),
         Err(fault) => Err(files.trouble(fault, path)),
-    }
-}
-
-/// Decodes bytes; each byte that is not UTF-8 becomes a character of a private range.
-fn decoded(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for chunk in bytes.utf8_chunks() {
-        for letter in chunk.valid().chars() {
-            if is_raw(letter) {
-                // A letter of the private range is kept as its bytes.
-                let bytes = letter.encode_utf8(&mut [0; 4]).bytes().collect::<Vec<_>>();
-                text.extend(bytes.iter().filter_map(|it| char::from_u32(RAW + u32::from(*it))));
-            } else {
-                text.push(letter);
-            }
-        }
-        let raw = chunk.invalid().iter().filter_map(|byte| char::from_u32(RAW + u32::from(*byte)));
-        text.extend(raw);
-    }
-    text
-}
-
-/// Returns true for a character that stands for a byte.
-fn is_raw(letter: char) -> bool {
-    u32::from(letter).checked_sub(RAW).is_some_and(|byte| (0x80..=0xff).contains(&byte))
-}
-
-/// Encodes a text that [`decoded`] returned, possibly edited.
-fn encoded(text: &str) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut buffer = [0; 4];
-    for letter in text.chars() {
-        match u32::from(letter).checked_sub(RAW).and_then(|raw| u8::try_from(raw).ok()) {
-            Some(byte) if byte >= 0x80 => bytes.push(byte),
-            _ => bytes.extend_from_slice(letter.encode_utf8(&mut buffer).as_bytes()),
-        }
-    }
-    bytes
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{decoded, encoded};
-
-    #[test]
-    fn every_byte_survives_an_edit() {
-        let all: Vec<u8> = (0..=255).chain("grüße\n".bytes()).collect();
-        assert_eq!(encoded(&decoded(&all)), all);
-        let private = "a\u{fff80}\u{fffff}b".as_bytes();
-        assert_eq!(encoded(&decoded(private)), private);
     }
 }

@@ -136,3 +136,91 @@ fn fields_that_change_the_claims_are_static() {
     }
     assert!(wrong.is_empty(), "expected static fields:\n{}", wrong.join("\n"));
 }
+
+/// The fields with values that no other resource can send, and the reasons.
+const NOT_RECEIVED: &[(&str, &str, &str)] = &[
+    ("block", "marker", "the markers identify the block"),
+    ("exec", "always", "the engine must know at the load when the command runs"),
+    ("exec", "changed_when", "the output is judged as the graph says"),
+    ("exec", "cmd", "values are never inserted into the text of a command"),
+    ("exec", "creates", "watches are made at the load"),
+    ("exec", "donecmd", "values are never inserted into the text of a command"),
+    ("exec", "donecwd", "the command of the end is declared as a whole"),
+    ("exec", "ifcmd", "values are never inserted into the text of a command"),
+    ("exec", "ifcwd", "the guard is checked before values arrive"),
+    ("exec", "mtimes", "watches are made at the load"),
+    ("exec", "nifcmd", "values are never inserted into the text of a command"),
+    ("exec", "nifcwd", "the guard is checked before values arrive"),
+    ("exec", "on_interrupt", "the engine must know the answer before the next start"),
+    ("exec", "refresh_only", "the engine must know at the load when the command runs"),
+    ("exec", "watchcmd", "values are never inserted into the text of a command"),
+    ("exec", "watchcwd", "watches are made at the load"),
+    ("exec", "watchfiles", "watches are made at the load"),
+    ("export", "identity", "the identity of the exported resource"),
+    ("export", "record", "the expansion of the graph writes the record"),
+    ("file", "backup", "the edge to the directory of backups is made at the load"),
+    ("file", "fragments", "the edges to the fragments are made at the load"),
+    ("file", "source", "the edge to the source is made at the load"),
+    ("kv", "mapped", "the form of the value in the world is that of the key"),
+    ("kv", "skipcmpstyle", "a word of mgmt for one comparison"),
+    ("kv", "skiplessthan", "a word of mgmt for one comparison"),
+    ("password", "saved", "the policy for a secret is declared in the graph"),
+    ("probe", "builtin", "watches are made at the load"),
+    ("probe", "poll", "watches are made at the load"),
+    ("probe", "type", "the expressions that use the answer are checked at the load"),
+    ("probe", "value", "the expressions that use the answer are checked at the load"),
+    ("sysctl", "module", "the edge to the module is made at the load"),
+    ("timer", "interval", "watches are made at the load"),
+];
+
+/// Each field that is a value and no part of the identity receives, or has a reason.
+#[test]
+fn each_value_is_received_or_has_a_reason() {
+    let mut wrong = Vec::new();
+    for (spec, field) in fields().filter(|(_, field)| field.mode != Some(FieldMode::Static)) {
+        let has_reason = NOT_RECEIVED.iter().any(|(kind, name, reason)| {
+            *kind == spec.kind && *name == field.name && !reason.is_empty()
+        });
+        if (field.receives > Receives::Nothing) == has_reason {
+            wrong.push(format!("{}.{}", spec.kind, field.name));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "expected either `.receives(…)` or a reason in NOT_RECEIVED: {}",
+        wrong.join(", ")
+    );
+}
+
+/// Rule 3 and S-18: a command that is taken from `name` has no expressions, also not through a loop.
+#[test]
+fn a_command_from_the_name_has_no_expressions() {
+    use crate::language::{Tree, accepted, with_facts};
+    let graph = |execs: &str| {
+        format!(
+            "graph: g\nvars: {{x: \"a; rm -rf /\", all: [a, b], none: \"\"}}\nresources:\n  exec:\n{execs}"
+        )
+    };
+    let of_name = "a command that is taken from `name` has no expressions";
+    let of_item = "the item would be the command: an exec in a loop needs `cmd` or `args`";
+    for (execs, message) in [
+        ("  - {name: \"echo ${vars.x}\", shell: /bin/sh}\n", of_name),
+        ("  - {name: \"echo ${vars.x}\"}\n", of_name),
+        ("  - \"echo ${vars.x}\"\n", of_name),
+        ("  - {for_each: vars.all, name: \"echo ${item}\", shell: /bin/sh}\n", of_name),
+        ("  - {for_each: vars.all, shell: /bin/sh}\n", of_item),
+        ("  - {for_each: vars.all, cmd: '', args: []}\n", of_item),
+        ("  - {name: a, cmd: \"${vars.none}\"}\n", "the command of `cmd` would be empty"),
+    ] {
+        let problems = Tree::new(&[("web.yaml", &graph(execs))]).problems(&with_facts());
+        assert!(problems.contains(message), "{execs}: {problems}");
+    }
+    for execs in [
+        "  - {name: \"say-${vars.all | join(\\\",\\\")}\", cmd: /bin/true}\n",
+        "  - {for_each: vars.all, args: [/bin/echo, \"${item}\"]}\n",
+        "  - {name: \"echo $${HOME}\", shell: /bin/sh, when: vars.x != \"\"}\n",
+        "  - \"echo $${HOME}\"\n",
+    ] {
+        accepted(&[("web.yaml", &graph(execs))]);
+    }
+}

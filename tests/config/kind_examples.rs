@@ -48,3 +48,20 @@ fn no_field_has_the_name_of_a_key_of_every_resource() {
         }
     }
 }
+
+/// The list in the README is the registry, without the kind of the tests and the one that the expansion makes.
+#[test]
+fn the_readme_names_each_kind() {
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md"));
+    let readme = readme.expect("the README");
+    let (_, list) = readme.split_once("The kinds are").expect("a list of the kinds");
+    let list = list.split("\n\n").next().unwrap_or_default();
+    let listed: Vec<&str> = list.split('`').skip(1).step_by(2).collect();
+    for spec in KindSet::of_this_build().specs() {
+        let is_own = matches!(spec.kind, "test" | "export");
+        assert_ne!(listed.contains(&spec.kind), is_own, "{} in the list of the README", spec.kind);
+    }
+    for kind in listed {
+        assert!(KindSet::of_this_build().find(kind).is_some(), "{kind} of the README is no kind");
+    }
+}

@@ -11,6 +11,7 @@ pub(crate) static KINDS: &[&KindSpec] = &[&FILE, &EXEC, &NOOP];
 
 static NOOP: KindSpec = KindSpec {
     kind: "noop",
+    collectible: false,
     doc: "nothing",
     fields: &[],
     sends: &[],
@@ -21,6 +22,7 @@ static NOOP: KindSpec = KindSpec {
 
 static EXEC: KindSpec = KindSpec {
     kind: "exec",
+    collectible: false,
     doc: "a command",
     fields: &[
         FieldSpec::new("cmd", FieldType::Text, ""),
@@ -38,11 +40,12 @@ static EXEC: KindSpec = KindSpec {
 
 static FILE: KindSpec = KindSpec {
     kind: "file",
+    collectible: false,
     doc: "a file",
     fields: &[
         FieldSpec::new("path", FieldType::Text, ""),
         FieldSpec::new("content", FieldType::Text, ""),
-        FieldSpec::new("source", FieldType::Text, ""),
+        FieldSpec::new("source", FieldType::Text, "").relative(),
         FieldSpec::new("state", FieldType::Text, ""),
         FieldSpec::new("mode", FieldType::Text, ""),
         FieldSpec::new("owner", FieldType::Text, ""),

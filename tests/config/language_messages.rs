@@ -130,8 +130,11 @@ fn wrong_modules_are_explained() {
     let text = files[0].1.replace("shop/file[vhost]", "shop/file[key]");
     files[0].1 = &text;
     let problems = Tree::new(&files).problems(&with_facts());
-    assert!(problems.contains("`file[key]` is not exported by module `site`"), "{problems}");
-    assert!(problems.contains("exports: file[vhost]"), "{problems}");
+    assert!(
+        problems.contains("`key` is not exported by module `site`; exports: conf"),
+        "{problems}"
+    );
+    assert!(problems.contains("exports: {NAME: \"file[key]\"}"), "{problems}");
 
     let cycle = [
         ("web.yaml", "graph: g\nmodules: [{use: m, as: a}]\n"),
@@ -255,18 +258,18 @@ fn a_template_runs_out_of_fuel() {
 #[test]
 fn words_of_other_tools_get_hints() {
     for (text, hint) in [
-        ("file:\n  - {name: /a, src: x}", "source: FILE"),
+        ("file:\n  - {name: /a, src: x}", "source: x"),
         ("file:\n  - {name: /a, dest: x}", "path: /absolute/path"),
         ("file:\n  - {name: /a, ensure: present}", "state: exists"),
         ("svc:\n  - {name: a, enabled: true}", "startup: enabled"),
         ("svc:\n  - {name: a, running: true}", "state: running"),
-        ("exec:\n  - {name: a, command: x}", "cmd: "),
-        ("exec:\n  - {name: a, unless: x}", "nifcmd: COMMAND"),
-        ("exec:\n  - {name: a, onlyif: x}", "ifcmd: COMMAND"),
+        ("exec:\n  - {name: a, command: x}", "cmd: x"),
+        ("exec:\n  - {name: a, unless: x}", "nifcmd: x"),
+        ("exec:\n  - {name: a, onlyif: x}", "ifcmd: x"),
         ("exec:\n  - {name: a, become: true}", "user: root"),
         ("noop:\n  - {name: a, depends_on: x}", "after: [\"kind[name]\"]"),
         ("noop:\n  - {name: a, require: x}", "after: [\"kind[name]\"]"),
-        ("noop:\n  - {name: a, with_items: x}", "for_each: vars.LIST"),
+        ("noop:\n  - {name: a, with_items: x}", "for_each: vars.x"),
         ("package:\n  - {name: a}", "pkg:"),
         ("service:\n  - {name: a}", "svc:"),
     ] {

@@ -117,3 +117,42 @@ fn a_barrier_takes_neither_defaults_nor_names() {
         assert!(find(declared).meta.window.is_some(), "{declared}");
     }
 }
+
+/// Another host cannot stop this one: a collected resource that contradicts a declared one, or another collected one,
+/// is left out with a warning.
+#[test]
+fn contradicting_exports_are_left_out() {
+    use steadfast::world::records::ExportedField;
+    let file = |host: &str, path: &str| {
+        let field = |text: &str| ExportedField::Text(text.to_owned());
+        let fields = [("path", path), ("content", "theirs")]
+            .map(|(name, text)| (name.to_owned(), field(text)));
+        let record = ExportRecord {
+            schema: SCHEMA,
+            kind: "file".to_owned(),
+            module: String::new(),
+            name: path.to_owned(),
+            fields: BTreeMap::from(fields),
+        };
+        CollectedExport { host: host.to_owned(), record }
+    };
+    let tree = Tree::new(&[(
+        "web.yaml",
+        "graph: web\ncollect:\n- {kind: file, fields: [path, content], below: /srv/d}\nresources:\n  \
+         file:\n  - {name: /srv/d/}\n  - {name: /srv/d/own, content: mine}\n  \
+         - {name: /srv/d/deep/file, content: mine}\n  \
+         line:\n  - {name: edited, path: /srv/d/edited, line: mine}\n",
+    )]);
+    let paths = ["/z/own", "/z/edited", "/z/deep", "/z/fine"];
+    let mut exports: Vec<_> = paths.map(|path| file("web1", path)).into();
+    exports.push(file("web2", "/y/fine"));
+    let options = Options { exports: Some(exports.into()), ..with_facts() };
+    let loaded = tree.load(&options).unwrap();
+    let collected = |it: &&str| it.starts_with('@');
+    let names: Vec<_> = loaded.vertices.iter().map(|it| it.identity.to_string()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).filter(collected).collect();
+    assert_eq!(names, ["@web1/file[/z/fine]"]);
+    let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+    let left_out = warnings.iter().filter(|it| it.contains("is not collected")).count();
+    assert_eq!(left_out, 4, "{warnings:?}");
+}

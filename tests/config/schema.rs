@@ -87,6 +87,96 @@ fn the_validator_accepts_every_example() {
     assert_eq!(refused, Vec::<String>::new());
 }
 
+/// Part 4: the first line of each example names the schema, so that an editor checks it.
+#[test]
+fn each_example_names_the_schema() {
+    for (name, _) in documents_below(&Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")) {
+        if name.contains("/cases/") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&name).expect("a text");
+        let line = text.lines().next().unwrap_or_default();
+        let path = line.strip_prefix("# yaml-language-server: $schema=");
+        let path = path.unwrap_or_else(|| panic!("{name}: expected a modeline, found `{line}`"));
+        let folder = Path::new(&name).parent().expect("a folder");
+        assert!(folder.join(path).is_file(), "{name}: {path}");
+    }
+}
+
+/// Part 4: the schema and the reader agree about the keys of the language.
+#[test]
+fn the_schema_and_the_reader_agree() {
+    let module = |params: Value| json!({"module": "m", "params": params});
+    let graph = |key: &str, value: Value| {
+        let mut graph = json!({"graph": "g", "resources": {"noop": ["a"]}});
+        graph[key] = value;
+        graph
+    };
+    let resource = |fields: Value| {
+        let mut file = json!({"name": "/etc/a"});
+        file.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        graph("resources", json!({"file": [file]}))
+    };
+    let secret = |field: Value| {
+        let mut graph = resource(json!({"content": field}));
+        graph["secrets"] = json!({"s": {"file": "/etc/s"}});
+        graph["resources"]["value"] = json!([{"name": "v", "text": "x"}]);
+        graph
+    };
+    let received = |source: Value| {
+        let mut graph = resource(json!({"recv": {"content": source}}));
+        graph["resources"]["value"] = json!([{"name": "v", "text": "x"}]);
+        graph
+    };
+    let table = [
+        (true, graph("include", json!("more.yaml"))),
+        (true, graph("include", json!(["more.yaml", {"file": "more.yaml", "when": "false"}]))),
+        (true, graph("include", json!({"file": "more.yaml", "when": true}))),
+        (false, graph("include", json!([{"include": "more.yaml"}]))),
+        (false, graph("include", json!([{"when": "true"}]))),
+        (true, graph("assert", json!([{"that": "true", "message": "x"}]))),
+        (false, graph("assert", json!([{"that": "true"}]))),
+        (false, graph("assert", json!([{"message": "x"}]))),
+        (true, resource(json!({"content": "x", "when": [true, "1 > 0"]}))),
+        (false, resource(json!({"content": "x", "when": "${1 > 0}"}))),
+        (false, resource(json!({"content": "x", "when": null}))),
+        (true, resource(json!({"content": "x", "for_each": {"in": ["/a"]}}))),
+        (false, resource(json!({"content": "x", "for_each": {"key": "a"}}))),
+        (false, resource(json!({"content": "x", "for_each": {"in": ["a"], "of": "a"}}))),
+        (false, resource(json!({"content": "x", "for_each": "${vars.x}"}))),
+        (true, secret(json!({"secret": "s"}))),
+        (false, secret(json!({"from": "value[v]", "key": "text"}))),
+        (true, received(json!("value[v].text"))),
+        (true, received(json!({"from": "value[v]", "key": "text", "default": "x"}))),
+        (false, received(json!({"template": "${x}", "values": {"x": "value[v].text"}}))),
+        (true, resource(json!({"template": {"text": "x"}}))),
+        (true, module(json!({"a": {"type": "list of string", "min": 1, "required": false}}))),
+        (false, module(json!({"a": {"type": "list", "items": "string"}}))),
+        (false, module(json!({"a": "string"}))),
+        (false, module(json!({"a": null}))),
+        (false, module(json!({"a": {"default": 1}}))),
+        (false, module(json!({"a": {"type": "int", "min": "abc"}}))),
+        (false, module(json!({"a": {"type": "string", "required": "maybe"}}))),
+        (true, json!({"module": "m", "exports": ["noop[a]"], "resources": {"noop": ["a"]}})),
+        (true, json!({"module": "m", "exports": {"b": "noop[a]"}, "resources": {"noop": ["a"]}})),
+    ];
+    let documents: Vec<Value> = table.iter().map(|(_, document)| document.clone()).collect();
+    let of_schema = validate(&documents);
+    for ((is_right, document), of_schema) in table.iter().zip(of_schema) {
+        let text = document.to_string();
+        let uses = "{graph: g, modules: [{use: m, as: x}]}";
+        let is_module = document.get("module").is_some();
+        let files = crate::language::Tree::new(&[
+            ("web.yaml", if is_module { uses } else { &text }),
+            ("m/m.yaml", &text),
+            ("more.yaml", "resources: {noop: [more]}"),
+        ]);
+        let of_reader = files.load(&crate::language::with_facts());
+        assert_eq!(of_reader.is_ok(), *is_right, "{document}: {:?}", of_reader.err());
+        assert_eq!(of_schema.is_none(), *is_right, "{document}: {of_schema:?}");
+    }
+}
+
 #[test]
 fn the_validator_accepts_the_language() {
     let right = [

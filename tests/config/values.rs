@@ -40,14 +40,14 @@ fn wrong_receivers_are_rejected_at_once() {
         ("recv: {content.x: 'exec[a].output'}", "`content` has no parts [C405]"),
         ("recv: {content: {from: 'exec[a]'}}", "should be `from` and `key`, or `template` and"),
         (
-            "recv: {content: {template: '${x}', values: {y: 'exec[a].exit'}}}",
-            "`${x}` is not one of the values [C405]",
+            "recv: {content: {template: '${x}', values: {x: 'exec[a].exit', s: {secret: t}}}}",
+            "`recv` takes no template for `content`: write `template` and `values` beside it [C405]",
         ),
         (
-            "recv: {content: {template: x, values: {y: 'exec[a].exit'}}}",
-            "does not use the value `y`",
+            "recv: {content: {template: '${x}', values: {x: 'exec[a].exit', s: {secret: t}}}}",
+            "write: template: {text: \"… {{ x }} … {{ s }} …\"}, values: {x: \"exec[a].exit\", s: {secret: NAME}}",
         ),
-        ("content: {secret: s}", "the secret `content` is not declared [C406]"),
+        ("content: {secret: s}", "the secret that `content` names is not declared [C406]"),
         ("path: {secret: s}", "`path` cannot be received [C405]"),
     ];
     let files = receivers.iter().zip(0..).fold(String::new(), |text, ((fields, _), n)| {
@@ -55,6 +55,10 @@ fn wrong_receivers_are_rejected_at_once() {
     });
     let words: Vec<&str> = receivers.iter().map(|(_, words)| *words).collect();
     refused(&format!("{SENDERS}  file:\n{files}"), &words);
+    refused(
+        "  exec:\n  - {name: a, cmd: id}\n  - {name: b, cmd: id, recv: {stdin: {template: '${x}', values: {y: 'exec[a].exit'}}}}\n  - {name: c, cmd: id, recv: {stdin: {template: x, values: {y: 'exec[a].exit'}}}}\n",
+        &["`${x}` is not one of the values [C405]", "does not use the value `y`"],
+    );
     refused(
         &format!("{SENDERS}  msg:\n  - {{name: m, recv: {{body: 'password[p].password'}}}}\n"),
         &["`body` accepts no secret, but `password[p].password` is a secret [C405]"],
@@ -202,7 +206,6 @@ fn another_sender_is_another_definition() {
     let first = graph("'exec[a].output'");
     assert_eq!(first, graph("{from: 'exec[a]', key: output}"));
     assert_ne!(first, graph("'exec[a].stdout'"));
-    assert_ne!(first, graph("{template: '${x}', values: {x: 'exec[a].output'}}"));
 }
 
 /// An environment variable can be named `secret`.

@@ -80,7 +80,11 @@ fn the_status_says_what_stands_in_the_way() {
         (&status["verdict"], &status["counts"]["settled"]),
         (&"converged".into(), &3.into())
     );
-    host.ask_daemon(&["events", "file[below]"]).exits(0).prints("changed file[below]: created");
+    // The event log is written beside the driver.
+    host.wait_until("the event is recorded", || {
+        let events = host.ask_daemon(&["events", "file[below]"]);
+        events.stdout.contains("changed file[below]: created")
+    });
     host.ask_daemon(&["workers"])
         .exits(0)
         .prints("control: running, 1 start, listens at")
@@ -304,7 +308,7 @@ fn events_can_be_followed() {
     until("changed", "file[a]");
     daemon.wait_for_of("started", "file[a]");
     for (words, level) in [("inof", "inof"), ("a=b=c", "c"), ("info,steadfast=many", "many")] {
-        let says = format!("unknown log level `{level}`; the levels are off, error, warn, info");
+        let says = format!("expected one of off, error, warn, info, debug, trace, found `{level}`");
         host.ask_daemon(&["log-level", words]).exits(1).says(&says);
     }
     // The earlier level is in effect again.

@@ -1,5 +1,6 @@
 //! Failures of the event log itself (C-22): a full disk, a damaged and a removed log.
 
+use crate::daemon::Daemon;
 use crate::event_log::{GRAPH, contiguous, events, numbers, repairs, stop};
 use crate::faults::full::{Mount, fill};
 use crate::host::{Host, is_root};
@@ -46,6 +47,18 @@ fn c22_a_full_disk_costs_no_repair() {
     assert!(command.arg(&small).status().expect("umount").success());
 }
 
+/// Changes a file until the daemon logs an event: the journals have some room left on a full disk.
+fn break_until(host: &Host, daemon: &Daemon, event: &str) {
+    for part in 0..2000 {
+        host.write("a", format!("broken {part}"));
+        if daemon.count(event) > 0 {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    daemon.wait_for(event);
+}
+
 /// C-22: a daemon that stops while the disk of the log is full records its last events in the reserve. Root only
 /// (mounts a tmpfs).
 #[test]
@@ -57,15 +70,7 @@ fn c22_a_stop_on_a_full_disk_loses_no_event() {
     daemon.wait_for("converged");
     host.wait_until("an event is recorded", || !numbers(&events(&host, &[])).is_empty());
     let filler = fill(&host, "state/filler");
-    // The journals have some room left.
-    for part in 0..2000 {
-        host.write("a", format!("broken {part}"));
-        if daemon.count("events_unkept") > 0 {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    daemon.wait_for("events_unkept");
+    break_until(&host, &daemon, "events_unkept");
     daemon.signal(Signal::SIGTERM);
     assert_eq!(daemon.ends(), 0);
     std::fs::remove_file(filler).expect("removed");
@@ -77,6 +82,50 @@ fn c22_a_stop_on_a_full_disk_loses_no_event() {
     let of = |name: &str| all.iter().filter(|event| event["event"] == name).count();
     assert_eq!((of("run_start"), of("run_end"), of("gap")), (2, 2, 0), "{all:?}");
     assert!(!all.iter().any(|event| event.to_string().contains("unexpectedly")), "{all:?}");
+}
+
+/// C-22: a daemon that is killed while the disk of the log is full loses its waiting events; the next session reports
+/// the gap. Root only (mounts a tmpfs).
+#[test]
+fn c22_a_kill_on_a_full_disk_reports_a_gap() {
+    assert!(is_root(), "this test must run as root");
+    let host = Host::with(GRAPH);
+    let _state = Mount::new(&host, "state", "size=4m,mode=0700");
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.wait_until("an event is recorded", || !numbers(&events(&host, &[])).is_empty());
+    let filler = fill(&host, "state/filler");
+    break_until(&host, &daemon, "events_unkept");
+    host.wait_until("the waiting events are marked", || host.exists("state/events.db-waiting"));
+    daemon.kill();
+    std::fs::remove_file(filler).expect("removed");
+    let mut daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    assert_eq!(daemon.count("events_lost"), 1);
+    assert!(!host.exists("state/events.db-waiting"));
+    stop(&host, &mut daemon);
+    let all = events(&host, &["--since", "1"]);
+    contiguous(&numbers(&all));
+    assert_eq!(all.iter().filter(|event| event["event"] == "gap").count(), 1, "{all:?}");
+}
+
+/// C-22: the log is written again a few seconds after space returns, and nothing is lost.
+#[test]
+fn c22_an_event_log_recovers_from_a_full_disk() {
+    assert!(is_root(), "this test must run as root");
+    let host = Host::with(GRAPH);
+    let _state = Mount::new(&host, "state", "size=4m,mode=0700");
+    let mut daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    let filler = fill(&host, "state/filler");
+    break_until(&host, &daemon, "events_unkept");
+    std::fs::remove_file(filler).expect("removed");
+    daemon.wait_for("events_kept");
+    host.wait_until("no mark is left", || !host.exists("state/events.db-waiting"));
+    stop(&host, &mut daemon);
+    let all = events(&host, &["--since", "1"]);
+    contiguous(&numbers(&all));
+    assert!(!all.iter().any(|event| event["event"] == "gap"), "{all:?}");
 }
 
 /// C-22: a damaged event log is moved aside and a new one begun with unused numbers; this is reported, and nothing

@@ -63,6 +63,15 @@ fn explain_and_schema_know_the_language() {
         ("file.mode", "file.mode: "),
         ("exit-codes", "65"),
         ("lint", "unguarded-exec"),
+        ("with", "template"),
+        ("values", "template"),
+        ("as", "instance"),
+        ("use", "instance"),
+        ("module", "instance"),
+        ("item", "item.key"),
+        ("after", "edges"),
+        ("notify", "edges"),
+        ("subscribe", "edges"),
     ] {
         let output = steadfast(folder.path(), &["explain", topic]);
         assert!(stdout_of(&output).contains(part), "{topic}: {output:?}");

@@ -208,3 +208,44 @@ fn a_graph_that_a_new_driver_refuses_leaves_no_host_alone() {
     assert_eq!(daemon.ends(), 0);
     assert_eq!(host.lines("ran").len(), 1);
 }
+
+/// An accepted graph that could not be stored, as on a full disk, is stored as soon as that is possible: a start with a
+/// broken graph file must not run an older graph.
+#[test]
+fn an_accepted_graph_is_stored_at_a_later_attempt() {
+    let host = Host::with(GRAPH);
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.wait_until("the graph is stored", || host.exists("state/graph.json"));
+    // Nothing can be written at this name.
+    host.make_directory("state/graph.json.new");
+    host.graph(&GRAPH.replace("declared", "later"));
+    daemon.signal(SIGHUP);
+    let is_told = |line: &crate::daemon::Line| line.message.contains("graph could not be stored");
+    assert!(daemon.line_or_end("the graph cannot be stored", is_told).is_some());
+    assert!(!host.read("state/graph.json").contains("later"));
+    std::fs::remove_dir(host.path("state/graph.json.new")).expect("removed");
+    host.wait_until("the graph is stored", || host.read("state/graph.json").contains("later"));
+    host.graph(BROKEN);
+    daemon.kill();
+    let daemon = host.run(&[]);
+    daemon.wait_for("last_good_graph_used");
+    daemon.wait_for("converged");
+    assert_eq!(host.read("conf"), "later\n");
+}
+
+/// A restarted driver does not forget that the newest graph is rejected.
+#[test]
+fn a_restarted_driver_remembers_a_rejection() {
+    let host = Host::with(GRAPH);
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.graph(BROKEN);
+    daemon.signal(SIGHUP).wait_for("rejected");
+    fault(&host, "driver", "panic");
+    daemon.wait_for("rejected");
+    host.wait_until("the status names the rejection", || host.ask_daemon(&["status"]).code == 65);
+    host.graph(GRAPH);
+    daemon.signal(SIGHUP).wait_for("loaded");
+    host.wait_until("the rejection is over", || host.ask_daemon(&["status"]).code == 0);
+}

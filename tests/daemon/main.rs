@@ -16,10 +16,12 @@ mod event_log_failures;
 mod event_words;
 mod exit_codes;
 mod graph_and_drift;
+mod hung_commands;
 mod hung_filesystem;
 #[path = "../hung_fs.rs"]
 mod hung_fs;
 mod interrupted_runs;
+mod language_programs;
 mod language_tools;
 mod last_good_graph;
 mod lease_loss;

@@ -84,6 +84,22 @@ fn metrics_count_resources_changes_and_failures() {
     waits_for(&host, "steadfast_graph_rejected 1");
 }
 
+/// A host that uses the world reports the connection; another host does not.
+#[test]
+fn metrics_show_the_world_where_it_is_used() {
+    let host = Host::with(
+        "graph: shared\nresources:\n  kv:\n  - {name: port, key: port, value: \"80\"}\n",
+    );
+    let _daemon = start(&host, "");
+    waits_for(&host, "steadfast_world_connected 1");
+    waits_for(&host, "steadfast_world_stale_seconds 0.0");
+    let alone = Host::with(GRAPH);
+    let _other = start(&alone, "");
+    waits_for(&alone, "steadfast_lease_held 1");
+    let found = scrape(&alone, "/metrics");
+    assert!(!found.contains("steadfast_world"), "{found}");
+}
+
 /// The classic text has the names of its samples, infos as gauges, and neither units nor an end mark.
 #[test]
 fn metrics_have_a_classic_form() {

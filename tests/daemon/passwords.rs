@@ -11,7 +11,7 @@ resources:
   password:
   - {name: db, length: 40SAVED}
   file:
-  - {name: conf, path: $DIR/conf, mode: 0600, recv: {content: {template: "pw=${p}\n", values: {p: "password[db].password"}}}}
+  - {name: conf, path: $DIR/conf, mode: 0600, template: {text: "pw={{ p }}\n"}, values: {p: "password[db].password"}}
   - {name: switch, path: $DIR/switch, content: "SWITCH", notify: "password[db]"}
 "#;
 
@@ -87,7 +87,7 @@ resources:
   password:
   - {name: PW}
   file:
-  - {name: conf, path: $DIR/conf, recv: {content: {template: "TEXT", values: {p: "password[DB].password", s: {secret: s}}}}}
+  - {name: conf, path: $DIR/conf, template: {text: "TEXT"}, values: {p: "password[DB].password", s: {secret: s}}}
 "#;
 
 /// E-18: a file with other text around an unsaved password is compared by hash: changed text is noticed, equal text
@@ -97,7 +97,7 @@ fn a_text_around_a_password_that_is_not_kept_is_compared() {
     let graph = |name: &str, named: &str, text: &str| {
         BESIDE.replace("PW", name).replace("DB", named).replace("TEXT", text)
     };
-    let text = "pw=${p} s=${s}";
+    let text = "pw={{ p }} s={{ s }}";
     let host = Host::with(&graph("db", "db", text));
     host.write("secret", "one").chmod("secret", 0o600);
     host.apply().exits(0);
@@ -112,8 +112,8 @@ fn a_text_around_a_password_that_is_not_kept_is_compared() {
         assert_eq!(host.read("conf"), first);
     };
     unknown(text, "two");
-    unknown("pw=${p} s=${s} more", "one");
-    unknown("pw=${s} s=${p}", "one");
+    unknown("pw={{ p }} s={{ s }} more", "one");
+    unknown("pw={{ s }} s={{ p }}", "one");
     host.graph(&graph("db", "db", text));
     host.ask(&["apply", "--detailed-exitcode"]).exits(0);
     host.graph(&graph("new, aliases: [db]", "new", text));
@@ -313,11 +313,11 @@ fn a_running_daemon_repairs_what_is_not_saved() {
 /// the receiver fails with the reason until an operator requests a new password.
 #[test]
 fn a_lost_unsaved_password_is_not_generated_again_unasked() {
-    let between = "recv: {content: {template: \"pw=${p}\\n\", values: {p: \"password[db].password\"}}}, after: \"exec[between]\"}";
+    let between = "template: {text: \"pw={{ p }}\\n\"}, values: {p: \"password[db].password\"}, after: \"exec[between]\"}";
     let command = "  exec:\n  - {name: between, shell: /bin/sh, cmd: \"echo runs >> $DIR/runs; while ! test -e $DIR/go; do $DIR/sleep 0.01; done\", after: \"password[db]\", on_interrupt: rerun}\n";
     let of = |switch: &str| {
-        let (before, _) = GRAPH.split_once("recv:").expect("a receiver");
-        let (_, after) = GRAPH.split_once("password[db].password\"}}}}").expect("a receiver");
+        let (before, _) = GRAPH.split_once("template:").expect("a receiver");
+        let (_, after) = GRAPH.split_once("password[db].password\"}}").expect("a receiver");
         let graph = format!("{before}{between}{after}{command}");
         graph.replace("SAVED", "").replace("SWITCH", switch)
     };
@@ -417,7 +417,7 @@ resources:
   file:
   - {name: sent, path: $DIR/sent, recv: {content: "password[p].password"}}
   - {name: supplied, path: $DIR/supplied, content: {secret: s}}
-  - {name: mixed, path: $DIR/mixed, recv: {content: {template: "p=${p}\n", values: {p: "password[p].password"}}}}
+  - {name: mixed, path: $DIR/mixed, template: {text: "p={{ p }}\n"}, values: {p: "password[p].password"}}
   - {name: printed, path: $DIR/printed, recv: {content: "exec[ask].output"}}
   - {name: there, path: $DIR/there, content: {secret: s}}
   - {name: plus, path: $DIR/plus, mode: g+r, content: {secret: s}}

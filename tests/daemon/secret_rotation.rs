@@ -20,7 +20,7 @@ secrets: {s: {file: secret}}
 resources:
   file:
   - {name: one, path: $DIR/one, mode: 0600, content: {secret: s}}
-  - {name: other, path: $DIR/other, mode: 0600, recv: {content: {template: 'pw=${p}', values: {p: {secret: s}}}}}
+  - {name: other, path: $DIR/other, mode: 0600, template: {text: 'pw={{ p }}'}, values: {p: {secret: s}}}
 ";
 
 /// E-20: changes of receivers after a rotation are intentional; foreign changes of the file itself are corrective.
@@ -57,7 +57,7 @@ fn a_secret_that_is_rotated_is_nobodys_drift() {
 #[test]
 fn a_self_feeding_secret_is_bounded() {
     let host = Host::with(
-        "graph: g\nsecrets: {s: {file: fed}}\nresources:\n  file:\n  - name: fed\n    path: $DIR/fed\n    mode: 0600\n    recv: {content: {template: 'x${v}', values: {v: {secret: s}}}}\n",
+        "graph: g\nsecrets: {s: {file: fed}}\nresources:\n  file:\n  - name: fed\n    path: $DIR/fed\n    mode: 0600\n    template: {text: 'x{{ v }}'}\n    values: {v: {secret: s}}\n",
     );
     host.write("fed", "s").chmod("fed", 0o600);
     let daemon = host.run(&[]);

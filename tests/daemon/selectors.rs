@@ -142,7 +142,11 @@ fn events_take_selectors() {
         names.dedup();
         names
     };
-    assert_eq!(of(&["file[a*]"]), ["file[a]", "file[ab]"]);
+    // The event log is written beside the driver.
+    host.wait_until("the events are recorded", || of(&["file[a*]"]) == ["file[a]", "file[ab]"]);
+    host.wait_until("the last event is recorded", || {
+        of(&["b", "exec"]) == ["exec[run]", "file[b]"]
+    });
     assert_eq!(of(&["b", "exec"]), ["exec[run]", "file[b]"]);
     host.ask_daemon(&["events", "run"]).exits(64).says("`run` selects 2 resources");
     host.ask_daemon(&["events", "nosuch"]).exits(1).says("no such resource: nosuch");

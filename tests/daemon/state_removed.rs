@@ -210,3 +210,72 @@ fn a_removed_key_is_written_again() {
     assert_eq!(std::fs::read(host.path("state/values.key")).expect("a key"), key);
     host.wait_until("the check value is back", || host.exists("state/values.key.check"));
 }
+
+/// A write-ahead log contains the last commits. Those of a removed one are saved in the database, so that a kill loses
+/// neither records nor events.
+#[test]
+fn a_removed_write_ahead_log_loses_nothing() {
+    let host = Host::with(GRAPH);
+    let daemon = run(&host);
+    for database in ["state.db", "events.db"] {
+        for part in ["wal", "shm"] {
+            host.remove(&format!("state/{database}-{part}"));
+        }
+    }
+    let is_saved = |database: &str| {
+        let part = format!("{database}-wal was removed");
+        daemon.log().iter().any(|line| line.event == "log_saved" && line.message.contains(&part))
+    };
+    host.wait_until("the state is saved", || is_saved("state.db"));
+    host.write("f", "drift\n");
+    host.wait_until("the events are saved", || is_saved("events.db"));
+    host.wait_until("repaired", || host.read("f") == "x\n");
+    let numbers = |host: &Host| -> Vec<u64> {
+        let events = ask(host, &["events", "--since", "1", "--json", "--debug"]);
+        let numbers = events.stdout.lines().filter_map(|line| {
+            let event: serde_json::Value = serde_json::from_str(line).expect("an event");
+            event["number"].as_u64()
+        });
+        numbers.collect()
+    };
+    let before = numbers(&host);
+    daemon.kill();
+    let second = run(&host);
+    assert_eq!(host.lines("ran").len(), 1, "the command ran once more");
+    assert_eq!(second.count("read_only") + second.count("events_lost"), 0);
+    let after = numbers(&host);
+    assert_eq!(before.first(), Some(&1));
+    assert_eq!(after.get(..before.len()), Some(&before[..]));
+    assert!(after.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{after:?}");
+}
+
+/// The running graph stays while its file is rejected, also when the state directory is removed; the rejection is
+/// reported on.
+#[test]
+fn the_running_graph_outlives_its_state_while_its_file_is_rejected() {
+    let host = Host::with(GRAPH);
+    let daemon = run(&host);
+    host.graph("graph: [");
+    let said = ask(&host, &["reload"]);
+    assert_eq!(said.code, 65, "{said}");
+    shell(&host, "remove $DIR/state");
+    daemon.wait_for("state_lost");
+    host.wait_until("the graph is held by a read-only daemon", || {
+        let status = ask(&host, &["status"]);
+        status.stdout.contains("read-only") && !status.stdout.contains("0 of 0")
+    });
+    let status = ask(&host, &["status"]).stdout;
+    assert!(status.contains("rejected"), "{status}");
+    let shown = ask(&host, &["show", "file[f]"]);
+    assert_eq!(shown.code, 0, "{shown}");
+}
+
+/// A database that somebody empties is noticed like a removed one: its content would be lost with the process.
+#[test]
+fn a_truncated_database_is_noticed() {
+    let host = Host::with(GRAPH);
+    let daemon = run(&host);
+    shell(&host, ": > $DIR/state/state.db");
+    is_noticed(&host, &daemon);
+    assert!(ask(&host, &["status"]).stdout.contains("`state.db` was truncated"));
+}

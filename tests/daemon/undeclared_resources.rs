@@ -10,7 +10,7 @@ const WHOLE: &str = r#"graph: g
 resources:
   noop: [{name: stays}]
   password: [{name: p, length: 24, saved: true}]
-  file: [{name: secret, path: $DIR/secret, mode: 0600, recv: {content: {template: "pw=${p}\n", values: {p: "password[p].password"}}}}]
+  file: [{name: secret, path: $DIR/secret, mode: 0600, template: {text: "pw={{ p }}\n"}, values: {p: "password[p].password"}}]
   exec: [{name: once, shell: /bin/sh, cmd: "echo ran >> $DIR/ran"}]
 "#;
 

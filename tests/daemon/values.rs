@@ -19,7 +19,8 @@ resources:
   - {name: copy, path: $DIR/copy, recv: {content: "exec[ask].output"}}
   - name: joined
     path: $DIR/joined
-    recv: {content: {template: "a=${a}\n", values: {a: {from: "exec[ask]", key: output}}}}
+    template: {text: "a={{ a }}\n"}
+    values: {a: {from: "exec[ask]", key: output}}
   value:
   - {name: port, int: 80}
 "#;
@@ -135,7 +136,7 @@ fn unsent_values_are_unknown() {
 #[test]
 fn a_receiver_that_comes_later_gets_the_value_too() {
     let graph = "graph: g\nresources:\n  exec:\n  - {name: ask, args: [sh, -c, 'echo x >> $DIR/asked; echo y']}\n  value:\n  - {name: v, text: z}\n";
-    let more = "  file:\n  - {name: $DIR/f, recv: {content: {template: '${a}${b}', values: {a: 'exec[ask].output', b: 'value[v].text'}}}}\n";
+    let more = "  file:\n  - {name: $DIR/f, template: {text: '{{ a }}{{ b }}'}, values: {a: 'exec[ask].output', b: 'value[v].text'}}\n";
     let host = Host::with(graph);
     let daemon = host.run(&["--watch"]);
     daemon.wait_for("converged");
@@ -213,8 +214,8 @@ resources:
     recv: {text: "value[v].text", bool: "value[v].bool", int: "value[v].int", float: "value[v].int", texts: "value[v].texts", map.k: "value[v].float"}
   file:
   - name: $DIR/f
-    recv:
-      content: {template: "${a} ${b} ${c} ${d} $${e}", values: {a: "test[t].text", b: "test[t].bool", c: "test[t].int", d: "test[t].float"}}
+    template: {text: "{{ a }} {{ b }} {{ c }} {{ d }} ${e}"}
+    values: {a: "test[t].text", b: "test[t].bool", c: "test[t].int", d: "test[t].float"}
   exec:
   - {name: list, shell: /bin/sh, cmd: 'echo "$1 $2" > $DIR/list', recv: {args: "test[t].texts"}}
 "#,
@@ -250,15 +251,13 @@ resources:
   - {name: source, path: $DIR/source, content: hello, mode: "0644"}
   - name: told
     path: $DIR/told
-    recv:
-      content:
-        template: "${hash} ${size} ${mode} ${port} ${all}"
-        values:
-          hash: "file[source].hash"
-          size: "file[source].size"
-          mode: "file[source].mode"
-          port: "value[port].int"
-          all: "value[joined].text"
+    template: {text: "{{ hash }} {{ size }} {{ mode }} {{ port }} {{ all }}"}
+    values:
+      hash: "file[source].hash"
+      size: "file[source].size"
+      mode: "file[source].mode"
+      port: "value[port].int"
+      all: "value[joined].text"
   value:
   - {name: port, convert: int, field: server.port, recv: {from: "exec[ask].output"}}
   - {name: names, convert: texts, field: names, recv: {from: "exec[ask].output"}}

@@ -85,6 +85,23 @@ fn wrong_templates_name_their_place() {
     }
 }
 
+/// A list that contains another one twice, sixty levels deep, is small in memory and endless as text.
+#[test]
+fn a_nested_value_is_not_turned_into_an_endless_text() {
+    let nest = "{% set n = namespace(a=[1]) %}{% for i in range(60) %}{% set n.a = [n.a, n.a] %}{% endfor %}";
+    for use_of in [
+        "{{ n.a }}",
+        "{{ n.a | string | length }}",
+        "{{ n.a | pprint }}",
+        "{% set t %}{{ n.a }}{% endset %}",
+    ] {
+        let problem = render_text(&format!("{nest}{use_of}")).expect_err(use_of);
+        assert!(problem.message.contains("out of fuel"), "{use_of}: {problem}");
+    }
+    let map = "{% set n = namespace(a={'k': [1, 2]}) %}{{ n.a | string }}";
+    assert_eq!(render_text(map).as_deref(), Ok("{'k': [1, 2]}"));
+}
+
 #[test]
 fn messages_contain_no_secret() {
     for text in [
@@ -137,5 +154,104 @@ proptest::proptest! {
         let start = std::time::Instant::now();
         let _result = render_text(&text);
         proptest::prop_assert!(start.elapsed() < std::time::Duration::from_secs(5));
+    }
+}
+
+/// A value that is bound to a list of itself again and again stands for an endless text: the work is bounded wherever
+/// the text is read.
+#[test]
+fn nested_values_are_bounded_wherever_they_are_read() {
+    let start = std::time::Instant::now();
+    let double = "{% set n = namespace(x=[1]) %}{% for i in range(60) %}{% set n.x = [n.x, n.x] %}{% endfor %}";
+    let readers = [
+        "{{ (n.x ~ '')|length }}",
+        "{{ n.x == [1] }}",
+        "{{ n.x|upper }}",
+        "{{ n.x|replace('1', '2') }}",
+        "{{ 'a' in n.x }}",
+    ];
+    let mut texts: Vec<String> = readers.iter().map(|reader| format!("{double}{reader}")).collect();
+    let many = |begin: &str, step: &dyn Fn(usize) -> String| {
+        let steps: String = (0..40).map(step).collect();
+        format!("{begin}{steps}")
+    };
+    texts.push(
+        many("{% set a0 = [1] %}", &|n| format!("{{% set a{} = [a{n}, a{n}] %}}", n + 1))
+            + "{{ a40 ~ '' }}",
+    );
+    texts.push(
+        many("{% for a0 in [1] %}", &|n| format!("{{% for a{} in [[a{n}, a{n}]] -%}}", n + 1))
+            + "{{ a40 ~ '' }}"
+            + &"{% endfor %}".repeat(41),
+    );
+    texts.push(
+        many("{% with a0 = 1 %}", &|n| {
+            format!("{{% with a{} = {{'k': a{n}, 'l': a{n}}} %}}", n + 1)
+        }) + "{{ a40 ~ '' }}"
+            + &"{% endwith %}".repeat(41),
+    );
+    texts.push("{% macro f(x, d) %}{% if d > 0 %}{{ f([x, x], d - 1) }}{% else %}{{ x ~ '' }}{% endif %}{% endmacro %}{{ f([1], 40) }}".to_owned());
+    texts.push("{% for a in [[[1]]] recursive %}{% if loop.depth < 40 %}{{ loop([[a, a]]) }}{% else %}{{ a ~ '' }}{% endif %}{% endfor %}".to_owned());
+    for step in [
+        "namespace(a=n.x, b=n.x)",
+        "dict(a=n.x, b=n.x)",
+        "[n.x]|batch(1, n.x)|list + [n.x]",
+        "(n.x, n.x)",
+    ] {
+        texts.push(format!("{{% set n = namespace(x=1) %}}{{% for i in range(60) %}}{{% set n.x = {step} %}}{{% endfor %}}{{{{ (n.x ~ '')|length }}}}"));
+    }
+    let long = "{% set t = 'x' %}{% set n = namespace(t='xxxxxxxxxxxxxxxx') %}{% for i in range(16) %}{% set n.t = n.t ~ n.t %}{% endfor %}{% set n.l = [n.t, n.t, n.t, n.t, n.t, n.t, n.t, n.t] %}{% for i in range(6) %}{% set n.l = [n.l, n.l] %}{% endfor %}{{ n.l ~ '' }}";
+    texts.push(long.to_owned());
+    for text in texts {
+        let problem = render_text(&text).unwrap_err();
+        assert!(problem.message.contains("out of fuel"), "{text}: {problem}");
+    }
+    assert!(start.elapsed() < std::time::Duration::from_secs(20), "{:?}", start.elapsed());
+    // The checks change neither white space nor places.
+    for (text, wanted) in [
+        ("{% for a in [1, 2] -%}\n  {{ a }}\n{% endfor %}\n.", "1\n2\n."),
+        ("{% for a in [1, 2] %}\n  {{ a }}\n{% endfor %}\n.", "  1\n  2\n."),
+        (
+            "{% set a = 1 %}\n{% with b = a + 1, c = [a] %}\n{{ b }}{{ c }}\n{% endwith %}\n",
+            "2[1]\n",
+        ),
+        ("{% macro f(a, b=2) %}{{ a }}{{ b }}{% endmacro %}{{ f(1) }}{{ f(1, 3) }}", "1213"),
+        ("{% for k, v in {'x': [1]}|items %}{{ k }}{{ v }}{% endfor %}", "x[1]"),
+        ("{% set a %}x{% endset %}{{ a }}", "x"),
+        ("{% for a in [1] recursive %}{{ a }}{% endfor %}", "1"),
+    ] {
+        assert_eq!(render_text(text).as_deref(), Ok(wanted), "{text}");
+    }
+    let problem = render_text("{% for a in [1] %}{{ missing }}{% endfor %}").unwrap_err();
+    assert_eq!((problem.line, problem.column), (1, 22), "{problem}");
+}
+
+/// Rule 4: `*` on strings and lists is refused.
+#[test]
+fn products_of_texts_are_refused() {
+    let world = world();
+    let check = |text: &str| {
+        let template = Template::parse("t", text, None).unwrap();
+        template.check(&world.environment(), &["port"])
+    };
+    for text in [
+        "{{ 'a' * 3 }}",
+        "{{ 3 * 'a' }}",
+        "{{ [1] * 3 }}",
+        "{{ 3 * [1] }}",
+        "{% set x = vars.domain * 9 %}",
+        "{{ 2 * vars.names }}",
+    ] {
+        let problems = check(text);
+        assert!(problems.len() == 1 && problems[0].message.starts_with("`*` multiplies"), "{text}");
+    }
+    for text in [
+        "{{ 2 * 3 }}",
+        "{{ vars.names | length * 2 }}",
+        "{{ 2 * vars.domain | length }}",
+        "{{ '*' }} * {{ 2 ** 3 }}",
+        "{{ port * 2 }}",
+    ] {
+        assert!(check(text).is_empty(), "{text}: {:?}", check(text));
     }
 }

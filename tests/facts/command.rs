@@ -1,5 +1,6 @@
 //! The command `steadfast facts`, and `explain facts`.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Output};
 
 fn steadfast(arguments: &[&str]) -> Output {
@@ -41,4 +42,25 @@ fn facts_are_explained() {
     assert!(one.contains("MiB") && one.contains("fixed until reboot"), "{one}");
     assert!(standard_output(&["explain", "facts.os"]).contains("os.id"));
     assert_eq!(steadfast(&["explain", "facts.nothing"]).status.code(), Some(64));
+}
+
+/// Only root sees the machine id: another user may give the output to others.
+#[test]
+fn private_facts_are_shown_to_root_alone() {
+    use std::os::unix::process::CommandExt as _;
+    if !std::path::Path::new("/etc/machine-id").exists() || !rustix::process::geteuid().is_root() {
+        return;
+    }
+    assert!(standard_output(&["facts", "--json"]).contains("machine_id"));
+    // The program lies in a folder that only root can enter: it is opened before the user changes.
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("steadfast");
+    std::fs::copy(env!("CARGO_BIN_EXE_steadfast"), &program).unwrap();
+    let open = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(folder.path(), open).unwrap();
+    for words in [&["facts", "--json"][..], &["facts"]] {
+        let output = Command::new(&program).args(words).uid(65534).gid(65534).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        assert!(!String::from_utf8(output.stdout).unwrap().contains("machine_id"));
+    }
 }

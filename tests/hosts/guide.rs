@@ -18,7 +18,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
 ];
 
 /// Pages whose commands this file runs.
-const HERE: [&str; 3] = ["tutorial.md", "operating.md", "metrics.md"];
+const HERE: [&str; 4] = ["first-success.md", "tutorial.md", "operating.md", "metrics.md"];
 
 /// A block of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,6 +129,17 @@ fn the_tutorial_can_be_followed() {
     for class in ["corrective", "changed file[motd]: content"] {
         assert!(events.contains(class), "{class}: {events}");
     }
+}
+
+/// A first success, as root on a host without a graph.
+#[test]
+fn the_first_success_can_be_followed() {
+    let host = Host::boot();
+    let run = |script: &str| host.run(&["sh", "-uc", script]);
+    run_page("first-success.md", &run, &|_| {}, &String::new);
+    assert!(host.read("/etc/passwd").unwrap_or_default().contains("ada:x:"), "the user exists");
+    let events = host.run(&["steadfast", "events"]).stdout;
+    assert!(events.matches("corrective").count() >= 2, "{events}");
 }
 
 /// The commands of the page about metrics. A test host has no curl, so the one of this machine reads the host's socket.

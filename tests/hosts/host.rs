@@ -27,6 +27,13 @@ pub(crate) struct Answer {
     pub(crate) stderr: String,
 }
 
+/// Returns the tested program: the built one, or that of `STEADFAST_TEST_PROGRAM`, such as a release build whose times
+/// are to be measured.
+fn program() -> PathBuf {
+    let other = std::env::var_os("STEADFAST_TEST_PROGRAM").map(PathBuf::from);
+    other.unwrap_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_steadfast")))
+}
+
 impl Host {
     /// Boots a host; returns once everything that starts at boot has started.
     pub(crate) fn boot() -> Self {
@@ -37,7 +44,7 @@ impl Host {
     pub(crate) fn boot_with(files: &[(PathBuf, &str)]) -> Self {
         let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/systemd/steadfast.service");
         let mut all = vec![
-            (PathBuf::from(env!("CARGO_BIN_EXE_steadfast")), "/usr/bin/steadfast"),
+            (program(), "/usr/bin/steadfast"),
             (PathBuf::from(unit), "/usr/lib/systemd/system/steadfast.service"),
         ];
         all.extend_from_slice(files);

@@ -4,7 +4,7 @@
 //! with a message; no test is skipped. docs/development/testing.md describes the hosts.
 //!
 //! Nothing here changes the real host. Reading order: `control_groups`, `machine`, `host` and `service` (the
-//! harness), then `lifecycle`, `unit`, `reload`, `repair`, `settings`, `doctor`, `kernel`, `packages`, `units`,
+//! harness), then `lifecycle`, `unit`, `reload`, `repair`, `settings`, `doctor`, `kernel`, `laws`, `packages`, `units`,
 //! `accounts`, `identity`, `init`, `guide`, `secrets_in_git`, `sources` and `servers`.
 
 mod accounts;
@@ -15,6 +15,7 @@ mod host;
 mod identity;
 mod init;
 mod kernel;
+mod laws;
 mod lifecycle;
 mod machine;
 mod packages;

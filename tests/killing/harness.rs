@@ -20,7 +20,7 @@ resources:
   - {name: gone, path: $DIR/gone, state: absent}
   - {name: tree, path: $DIR/tree, state: absent, force: true}
   - {name: link, path: $DIR/link, symlink: edited}
-  - {name: secret, path: $DIR/secret, mode: 0600, recv: {content: {template: "pw=${p}\n", values: {p: "password[p].password"}}}}
+  - {name: secret, path: $DIR/secret, mode: 0600, template: {text: "pw={{ p }}\n"}, values: {p: "password[p].password"}}
   password: [{name: p, length: 24, saved: true}]
   exec:
   - {name: reload, shell: /bin/sh, cmd: "echo began >> $DIR/began; while test -e $DIR/hold; do $DIR/sleep 0.01; done; head -n 1 $DIR/t/conf >> $DIR/reloads", refresh_only: true, subscribe: "file[conf]"}
@@ -420,7 +420,7 @@ fn is_secret(text: &str) -> bool {
 const DATABASES: [&str; 3] = ["state.db", "events.db", "history/history.db"];
 
 /// The expected names; of the program's own files only those that a stopped daemon leaves.
-const KNOWN: [&str; 36] = [
+const KNOWN: [&str; 37] = [
     "began",
     "conf",
     "edited",
@@ -441,6 +441,7 @@ const KNOWN: [&str; 36] = [
     "events.db",
     "events.db-clock",
     "events.db-reserve",
+    "events.db-waiting",
     "history",
     "cut-off",
     "history.db",

@@ -1,4 +1,4 @@
-//! A virtual machine: qemu with Debian's kernel over a throw-away copy of the root, killed when dropped.
+//! A virtual machine: qemu with Debian's kernel, which writes over a root that it never changes; killed when dropped.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -20,6 +20,14 @@ const PATIENCE: Duration = Duration::from_mins(3);
 pub(crate) struct Machine {
     qemu: Child,
     agent: BufReader<UnixStream>,
+    files: MachineFiles,
+}
+
+/// The files of a machine on this host.
+#[derive(Debug)]
+struct MachineFiles {
+    /// The kernel, the RAM disk and the root, which are never written.
+    base: PathBuf,
     folder: TempDir,
 }
 
@@ -37,18 +45,10 @@ pub(crate) struct Answer {
 impl Machine {
     /// Boots a machine; returns once the agent answers.
     pub(crate) fn boot() -> Self {
-        let base = make_machine();
-        let folder = TempDir::new().expect("a folder");
-        let programs = folder.path().join("programs");
-        provide_programs(&programs);
-        let disk = folder.path().join("disk.img");
-        fs::File::create(&disk).and_then(|file| file.set_len(64 << 20)).expect("a disk");
-        let socket = folder.path().join("agent");
-        let mut qemu = start_qemu(&base, folder.path(), &programs, &disk, &socket);
-        let agent = connect(&socket, &mut qemu);
-        let mut machine = Self { qemu, agent, folder };
-        let ready = machine.read_line();
-        assert_eq!(ready.trim(), "ready", "{}", machine.console());
+        let files = MachineFiles::new();
+        let (qemu, agent) = files.start();
+        let mut machine = Self { qemu, agent, files };
+        machine.expect_ready();
         machine.shell(
             "install -m 0755 /opt/steadfast/steadfast /usr/bin/steadfast
              install -m 0644 /opt/steadfast/steadfast.service /usr/lib/systemd/system/steadfast.service
@@ -103,14 +103,25 @@ impl Machine {
         }
     }
 
-    /// Restarts the machine with the same disks; returns once the agent answers again.
+    /// Shuts the machine down and starts another with the same disks; returns once the agent answers.
+    ///
+    /// An emulated processor that is reset by a restart can stall for minutes, so the new machine is a process of its
+    /// own.
     pub(crate) fn reboot(&mut self) {
-        self.agent
-            .get_mut()
-            .write_all(format!("{}\n", encode(b"systemctl reboot")).as_bytes())
-            .expect("the agent reads");
-        // The agent answers the command, or the machine is faster.
-        while self.read_line().trim() != "ready" {}
+        let line = format!("{}\n", encode(b"systemctl reboot"));
+        self.agent.get_mut().write_all(line.as_bytes()).expect("the agent reads");
+        let limit = Instant::now() + PATIENCE;
+        while self.qemu.try_wait().expect("a child").is_none() {
+            assert!(Instant::now() < limit, "the machine does not end\n{}", self.files.console());
+            sleep(Duration::from_millis(50));
+        }
+        (self.qemu, self.agent) = self.files.start();
+        self.expect_ready();
+    }
+
+    fn expect_ready(&mut self) {
+        let ready = self.read_line();
+        assert_eq!(ready.trim(), "ready", "{}", self.files.console());
     }
 
     /// Returns the log of the service for the message of a failure.
@@ -120,16 +131,12 @@ impl Machine {
         self.run(script).stdout
     }
 
-    fn console(&self) -> String {
-        fs::read_to_string(self.folder.path().join("console")).unwrap_or_default()
-    }
-
     fn read_line(&mut self) -> String {
         let mut line = String::new();
         if let Err(error) = self.agent.read_line(&mut line) {
-            panic!("the machine does not answer: {error}\n{}", self.console());
+            panic!("the machine does not answer: {error}\n{}", self.files.console());
         }
-        assert!(!line.is_empty(), "the machine ended\n{}", self.console());
+        assert!(!line.is_empty(), "the machine ended\n{}", self.files.console());
         line
     }
 }
@@ -163,42 +170,80 @@ fn provide_programs(folder: &Path) {
     fs::copy(unit, folder.join("steadfast.service")).expect("the unit");
 }
 
-fn start_qemu(base: &Path, folder: &Path, programs: &Path, disk: &Path, socket: &Path) -> Child {
-    let accelerator = if has_virtualisation() { "q35,accel=kvm:tcg" } else { "q35,accel=tcg" };
-    let log = fs::File::create(folder.join("qemu")).expect("a log");
-    Command::new("setpriv")
-        .args(["--pdeathsig", "KILL", "qemu-system-x86_64", "-machine", accelerator, "-cpu", "max"])
-        .args(["-m", "768", "-smp", "1", "-nodefaults", "-display", "none"])
-        .arg("-kernel")
-        .arg(base.join("vmlinuz"))
-        .arg("-initrd")
-        .arg(base.join("ram.gz"))
-        .args([
-            "-append",
-            "console=ttyS0 quiet panic=-1 mitigations=off systemd.mask=timers.target",
-        ])
-        .arg("-serial")
-        .arg(format!("file:{}", folder.join("console").display()))
-        .arg("-drive")
-        .arg(format!(
-            "file={},format=raw,if=virtio,snapshot=on,cache=unsafe",
-            base.join("root.img").display()
-        ))
-        .arg("-drive")
-        .arg(format!("file={},format=raw,if=virtio,cache=unsafe", disk.display()))
-        .args(["-device", "virtio-serial", "-device", "virtserialport,chardev=agent,name=agent"])
-        .arg("-chardev")
-        .arg(format!("socket,path={},server=on,wait=off,id=agent", socket.display()))
-        .arg("-virtfs")
-        .arg(format!(
-            "local,path={},mount_tag=programs,security_model=none,readonly=on",
-            programs.display()
-        ))
-        .stdin(Stdio::null())
-        .stdout(log.try_clone().expect("a second handle"))
-        .stderr(log)
-        .spawn()
-        .expect("setpriv of util-linux can be started")
+impl MachineFiles {
+    fn new() -> Self {
+        let base = make_machine();
+        let folder = TempDir::new().expect("a folder");
+        let files = Self { base, folder };
+        provide_programs(&files.path("programs"));
+        fs::File::create(files.path("disk.img"))
+            .and_then(|file| file.set_len(64 << 20))
+            .expect("a disk");
+        // The root of this machine: what it writes over the common one.
+        let made = Command::new("qemu-img")
+            .args(["create", "-q", "-f", "qcow2", "-F", "raw", "-b"])
+            .arg(files.base.join("root.img"))
+            .arg(files.path("root.qcow2"))
+            .status();
+        assert!(made.is_ok_and(|status| status.success()), "qemu-img of qemu-utils failed");
+        files
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn console(&self) -> String {
+        fs::read_to_string(self.path("console")).unwrap_or_default()
+    }
+
+    /// Starts qemu and connects with the agent's port.
+    fn start(&self) -> (Child, BufReader<UnixStream>) {
+        let _none_yet = fs::remove_file(self.path("agent"));
+        let mut qemu = self.start_qemu();
+        let agent = connect(&self.path("agent"), &mut qemu);
+        (qemu, agent)
+    }
+
+    fn start_qemu(&self) -> Child {
+        let accelerator = if has_virtualisation() { "q35,accel=kvm:tcg" } else { "q35,accel=tcg" };
+        let log = fs::File::create(self.path("qemu")).expect("a log");
+        let drive = |name: &str, format: &str| {
+            let file = self.path(name);
+            format!("file={},format={format},if=virtio,cache=unsafe", file.display())
+        };
+        let agent = self.path("agent");
+        let programs = self.path("programs");
+        Command::new("setpriv")
+            .args(["--pdeathsig", "KILL", "qemu-system-x86_64", "-machine", accelerator])
+            .args(["-cpu", "max", "-m", "768", "-smp", "1", "-nodefaults", "-display", "none"])
+            .arg("-no-reboot")
+            .arg("-kernel")
+            .arg(self.base.join("vmlinuz"))
+            .arg("-initrd")
+            .arg(self.base.join("ram.gz"))
+            .args([
+                "-append",
+                "console=ttyS0 quiet panic=-1 mitigations=off systemd.mask=timers.target",
+            ])
+            .arg("-serial")
+            .arg(format!("file:{}", self.path("console").display()))
+            .args(["-drive", &drive("root.qcow2", "qcow2"), "-drive", &drive("disk.img", "raw")])
+            .args(["-device", "virtio-serial"])
+            .args(["-device", "virtserialport,chardev=agent,name=agent"])
+            .arg("-chardev")
+            .arg(format!("socket,path={},server=on,wait=off,id=agent", agent.display()))
+            .arg("-virtfs")
+            .arg(format!(
+                "local,path={},mount_tag=programs,security_model=none,readonly=on",
+                programs.display()
+            ))
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("a second handle"))
+            .stderr(log)
+            .spawn()
+            .expect("setpriv of util-linux can be started")
+    }
 }
 
 /// Returns true if the processor can run virtual machines. The device alone says nothing: on some hosts of this sort a

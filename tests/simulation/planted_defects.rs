@@ -57,7 +57,7 @@ const ALL: &[Planted] = &[
     Planted {
         name: "driver-begins-at-leisure",
         what: "a begin that owes need not be durable before the apply",
-        file: "daemon/driver/runs/records.rs",
+        file: "daemon/driver/runs/record_begin.rs",
         old: "            || self.graph.is_given_something(intent.vertex);",
         new: "            || self.graph.is_given_something(intent.vertex);\n        let urgent = urgent && false;",
     },

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 use steadfast::config::LoadedGraph;
-use steadfast::driver::{DriverEvent, Query};
+use steadfast::driver::{DriverEvent, LoadError, Query};
 use steadfast::store::{MemoryStore, Store as _};
 use steadfast_resources::host::simulated::Machine;
 
@@ -251,7 +251,7 @@ impl<'f> Player<'f> {
     }
 
     /// Writes the operator's graph to its file and reads the file as the daemon does.
-    fn read(&self) -> Result<Box<LoadedGraph>, String> {
+    fn read(&self) -> Result<Box<LoadedGraph>, LoadError> {
         let path = self.folder.join("graph.yaml");
         let text = self.shape.text();
         lock(&self.stage).say(format_args!("the graph is now\n{text}"));
@@ -266,7 +266,7 @@ impl<'f> Player<'f> {
             Err(rejected) => {
                 let wrong = format!("a drawn graph is refused: {rejected}\n{text}");
                 lock(&self.stage).wrong.push(wrong.clone());
-                Err(wrong)
+                Err(LoadError::Invalid(wrong))
             }
         }
     }
@@ -361,7 +361,7 @@ impl<'f> Player<'f> {
                 inbox.put(DriverEvent::Graph { graph: self.read(), operator: true });
             }
             8 => {
-                let why = "simulated: not valid".to_owned();
+                let why = LoadError::Invalid("simulated: not valid".to_owned());
                 inbox.put(DriverEvent::Graph { graph: Err(why), operator: true });
             }
             9 => inbox.put(DriverEvent::Ask(Query::Look(one, answer))),

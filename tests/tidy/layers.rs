@@ -29,7 +29,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "selection",
             // The lease of a daemon is chosen by its command.
             "lease",
-            "suggestion",
+            "nearest_name",
             "steadfast_engine",
             "steadfast_resources",
         ],
@@ -41,18 +41,18 @@ const ROOMS: &[(&str, &[&str])] = &[
             "expressions",
             "facts",
             "selection",
-            "suggestion",
+            "nearest_name",
             "world",
             "steadfast_engine",
             "steadfast_resources",
         ],
     ),
     // Pure: values, types, checks and evaluation.
-    ("expressions", &["suggestion"]),
+    ("expressions", &["nearest_name"]),
     // Pure: texts that select resources.
     ("selection", &[]),
     // Similar names.
-    ("suggestion", &[]),
+    ("nearest_name", &[]),
     // A file that is still at its path.
     ("file_identity", &[]),
     // Reads the host; knows no graph. Needs the trust in paths from the resources.
@@ -77,7 +77,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("watch", &["metrics", "steadfast_engine", "steadfast_resources"]),
     // A plan is the result of a driver and guards another driver.
     ("plan", &["api", "config", "driver", "steadfast_engine", "steadfast_resources"]),
-    ("store", &["metrics"]),
+    ("store", &["metrics", "file_identity"]),
     // A database of its own, in the store's directory and with the store's key.
     ("history", &["store", "file_identity", "steadfast_resources"]),
     // The right to act; knows neither the store nor its lock.
@@ -109,7 +109,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "history",
             "metrics",
             "selection",
-            "suggestion",
+            "nearest_name",
             "steadfast_engine",
             "steadfast_resources",
         ],

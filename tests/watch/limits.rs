@@ -165,6 +165,16 @@ fn silent_file_systems_are_absent() {
         let heard = ears.until(vertex, |heard| !heard.absent.is_empty());
         assert!(heard.absent[0].contains("reports no changes"), "{heard:?}");
     }
+    // Writes of programs to a parameter of the kernel have events all the same.
+    let parameter = "/proc/sys/net/ipv4/ip_default_ttl";
+    ears.arm(4, Path::new(parameter));
+    ears.until(4, |heard| !heard.absent.is_empty());
+    let value = fs::read(parameter).expect("read");
+    fs::write(parameter, value).expect("only root may write a parameter of the kernel");
+    let limit = Instant::now() + LONG;
+    while ears.heard(4).news() == 0 {
+        assert!(Instant::now() < limit);
+    }
     // A link to such a file system, and its replacement by a file, are noticed too.
     let link = ears.path("link");
     std::os::unix::fs::symlink("/proc/self/mounts", &link).expect("linked");

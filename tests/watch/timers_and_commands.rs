@@ -4,7 +4,7 @@ use crate::listener::Ears;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use steadfast::watch::{ExternalSources, LineSource, LineStream, SourceFuture};
+use steadfast::watch::{ExternalSources, LineSource, LineStream, SourceError, SourceFuture};
 use steadfast_engine::VertexId;
 use steadfast_resources::WatchSource;
 use steadfast_resources::host::Command;
@@ -27,13 +27,16 @@ fn a_timer_fires_at_each_interval() {
 /// Simulated watch commands.
 #[derive(Default)]
 struct Script {
-    next: Mutex<VecDeque<Result<UnboundedReceiver<()>, String>>>,
+    next: Mutex<VecDeque<Result<UnboundedReceiver<()>, SourceError>>>,
 }
 
 struct Stream(UnboundedReceiver<()>);
 
 impl LineSource for Script {
-    fn open<'s>(&'s self, _: &'s Command) -> SourceFuture<'s, Result<Box<dyn LineStream>, String>> {
+    fn open<'s>(
+        &'s self,
+        _: &'s Command,
+    ) -> SourceFuture<'s, Result<Box<dyn LineStream>, SourceError>> {
         let next = self.next.lock().expect("not poisoned").pop_front();
         Box::pin(async move {
             match next {

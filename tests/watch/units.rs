@@ -4,7 +4,7 @@ use crate::listener::{Ears, LONG};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
-use steadfast::watch::{ExternalSources, SourceFuture, UnitSource, UnitStream};
+use steadfast::watch::{ExternalSources, SourceError, SourceFuture, UnitSource, UnitStream};
 use steadfast_engine::VertexId;
 use steadfast_resources::WatchSource;
 use steadfast_resources::host::systemd::{Activity, Bus, Happening, Sink};
@@ -40,11 +40,11 @@ impl UnitSource for Script {
         &self,
         _bus: Bus,
         sink: Sink,
-    ) -> SourceFuture<'_, Result<Box<dyn UnitStream>, String>> {
+    ) -> SourceFuture<'_, Result<Box<dyn UnitStream>, SourceError>> {
         Box::pin(async {
             let mut state = self.state.lock().expect("not poisoned");
             if state.refuse {
-                return Err("no bus".to_owned());
+                return Err(SourceError("no bus".to_owned()));
             }
             state.subscriptions += 1;
             state.sink = Some(sink);
@@ -57,7 +57,7 @@ impl UnitSource for Script {
         &'s self,
         _bus: Bus,
         unit: &'s str,
-    ) -> SourceFuture<'s, Result<Option<String>, String>> {
+    ) -> SourceFuture<'s, Result<Option<String>, SourceError>> {
         Box::pin(async move {
             let mut state = self.state.lock().expect("not poisoned");
             state.questions += 1;
@@ -69,7 +69,7 @@ impl UnitSource for Script {
         &'s self,
         _bus: Bus,
         path: &'s str,
-    ) -> SourceFuture<'s, Result<Vec<String>, String>> {
+    ) -> SourceFuture<'s, Result<Vec<String>, SourceError>> {
         Box::pin(async move {
             let state = self.state.lock().expect("not poisoned");
             let names = state.loaded.iter().filter(|(_, known)| *known == path);

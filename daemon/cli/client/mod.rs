@@ -146,7 +146,7 @@ fn refuse(why: &Unanswered) -> Exit {
             (Exit::Usage, "`steadfast graph GRAPH` lists the resources: kind[name]")
         }
         Unanswered::Ambiguous(_) => (Exit::Usage, "name one of them: kind[name]"),
-        Unanswered::Broken(_) => (Exit::Failed, "see the log of the daemon"),
+        Unanswered::Broken(_) => (Exit::NoDaemon, "see the log of the daemon"),
     };
     output::error(why.to_string(), Some(hint));
     exit

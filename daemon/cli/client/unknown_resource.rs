@@ -5,8 +5,8 @@ use crate::api::Request;
 use crate::cli::args::Socket;
 use crate::cli::state;
 use crate::control::Unanswered;
+use crate::nearest_name::with_nearest;
 use crate::store::SqliteStore;
-use crate::suggestion::with_nearest;
 
 /// Returns an error message if a resource is unknown to the daemon, or to the state if no daemon runs. Returns `None`
 /// if the resource is known, or if that cannot be determined.

@@ -8,10 +8,13 @@ use crate::cli::exit::Exit;
 use crate::cli::output::{count, eprint, error, plain, print};
 use crate::control::Unanswered;
 use std::cell::Cell;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The interval of the requests.
 const AGAIN: Duration = Duration::from_millis(200);
+
+/// The time after which a daemon that has not answered counts as silent at the end of the time-out.
+const SILENT: Duration = Duration::from_secs(2);
 
 /// The result of one look at the daemon.
 enum Look {
@@ -29,13 +32,15 @@ type Before = Cell<Option<u64>>;
 /// Carries out `steadfast wait` for the running graph. The command also waits for a daemon that is starting or
 /// recovering; for a missing one only with a time limit.
 pub(in crate::cli) fn wait(args: &args::Wait) -> Exit {
-    let (last, before) = (Cell::new(None), Cell::new(None));
+    let (last, before, asked) = (Cell::new(None), Cell::new(None), Cell::new(None));
     let waiting = async {
         loop {
+            asked.set(Some(Instant::now()));
             let found = match args.selection.texts() {
                 all if all.is_empty() => look_at_host(args, &before).await,
                 selection => look_at_selection(args, selection, &before).await,
             };
+            asked.set(None);
             match found {
                 Ok(Look::Reached(words)) => {
                     print(words);
@@ -57,6 +62,10 @@ pub(in crate::cli) fn wait(args: &args::Wait) -> Exit {
         }
         if let Some(why) = last.take() {
             return Err(refuse(&why));
+        }
+        if asked.get().is_some_and(|asked| asked.elapsed() > SILENT) {
+            let why = "no response within the time-out".to_owned();
+            return Err(refuse(&Unanswered::Broken(why)));
         }
         let hint = "`steadfast status` shows the blockers";
         error(format!("not {} after {}", awaited(args.what), span(seconds)), Some(hint));

@@ -10,10 +10,10 @@ use super::exit::Exit;
 use super::output::{error, print};
 use crate::api::{EventKind, api_schema};
 use crate::config::{Code, LINTS, has_templates, metaparams, recorders, settings, world_settings};
-use crate::suggestion::with_nearest;
+use crate::nearest_name::with_nearest;
 use std::borrow::Cow;
 use steadfast_resources::{FieldSpec, FieldType, KindSet, KindSpec, Receives};
-use topics::{Content, Topic, all_topics, section_text};
+use topics::{Content, Topic, all_topics, find_topic, other_words, section_text};
 
 /// Explains a topic or a module; lists all topics if none is given.
 pub(super) fn explain(args: &Explain) -> Exit {
@@ -34,7 +34,7 @@ pub(super) fn explain(args: &Explain) -> Exit {
             more_of(field)
         ));
         print(receives(field));
-    } else if let Some(found) = all_topics().find(|found| found.name == topic) {
+    } else if let Some(found) = find_topic(topic) {
         print_topic(&found);
     } else if let Some(lines) = super::facts::explain_facts(topic) {
         print(lines.join("\n"));
@@ -54,6 +54,7 @@ pub(super) fn explain(args: &Explain) -> Exit {
 pub(super) fn topic_names() -> impl Iterator<Item = &'static str> {
     let kinds: Vec<_> = KindSet::of_this_build().names().collect();
     let topics = all_topics().map(|topic| topic.name);
+    let topics = topics.chain(other_words());
     kinds.into_iter().chain(topics).chain(Code::ALL.iter().map(|code| code.id()))
 }
 
@@ -231,6 +232,11 @@ fn more_of(field: &FieldSpec) -> String {
         text.push_str(&format!(" Excludes: {}.", field.conflicts_with.join(", ")));
     }
     if let Some(example) = field.example {
+        // An example of several lines stands in one, as a quoted scalar of YAML.
+        let example = match example.trim_end() {
+            several if several.contains('\n') => format!("{several:?}"),
+            single => single.to_owned(),
+        };
         text.push_str(&format!(" Example: {example}"));
     }
     text

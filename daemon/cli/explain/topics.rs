@@ -61,6 +61,34 @@ pub(super) fn all_topics() -> impl Iterator<Item = Topic> {
     sections.chain(TABLES)
 }
 
+/// Words of the language without a section of their own, each with its section.
+const WORDS: [(&str, &str); 13] = [
+    ("with", "template"),
+    ("values", "template"),
+    ("use", "modules"),
+    ("as", "modules"),
+    ("module", "modules"),
+    ("item", "for_each"),
+    ("key", "for_each"),
+    ("after", "edges"),
+    ("before", "edges"),
+    ("notify", "edges"),
+    ("subscribe", "edges"),
+    ("default", "recv"),
+    ("probe.NAME", "expressions"),
+];
+
+/// Returns the topic with a name; a word within a section gives the section.
+pub(super) fn find_topic(name: &str) -> Option<Topic> {
+    let section = WORDS.iter().find(|(word, _)| *word == name).map(|(_, section)| *section);
+    all_topics().find(|topic| topic.name == section.unwrap_or(name))
+}
+
+/// Returns the words that have a section with another name.
+pub(super) fn other_words() -> impl Iterator<Item = &'static str> {
+    WORDS.iter().map(|(word, _)| *word)
+}
+
 /// Returns the text of a word of the language.
 pub(super) fn section_text(name: &str, text: &str) -> String {
     let mut text = format!("{name}: {text}\n");

@@ -1,6 +1,6 @@
 //! The findings of a pass without changes, step by step, for `plan` and `drift`.
 
-use super::plan_conditions::Conditions;
+use super::plan_unknowns::Conditions;
 use crate::api::{Action, FailedCheck, PlanReport, StayingObject, Step};
 use crate::cli::args::Graph;
 use crate::cli::exit::Exit;

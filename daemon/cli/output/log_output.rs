@@ -91,9 +91,9 @@ pub(in crate::cli) fn filter(words: &str) -> Result<EnvFilter, LogLevelError> {
         };
         if !LEVELS.iter().any(|known| known.eq_ignore_ascii_case(level)) {
             return Err(LogLevelError(format!(
-                "unknown log level `{}`; the levels are {} (for one module: steadfast::driver=debug)",
-                plain(level),
-                LEVELS.join(", ")
+                "expected one of {}, found `{}` (for one module: steadfast::driver=debug)",
+                LEVELS.join(", "),
+                plain(level)
             )));
         }
     }

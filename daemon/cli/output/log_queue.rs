@@ -371,6 +371,17 @@ mod tests {
         LogLine::Stderr(text.as_bytes().to_vec())
     }
 
+    /// A limit that only a broken queue reaches.
+    const GENEROUS: Duration = Duration::from_mins(1);
+
+    fn wait_until(queue: &LogQueue, holds: impl Fn(&State) -> bool) {
+        let end = Instant::now() + GENEROUS;
+        while !holds(&queue.lock()) {
+            assert!(Instant::now() < end, "the queue does not reach the expected state");
+            std::thread::yield_now();
+        }
+    }
+
     /// Creates a queue with room for `lines` lines. Its sink takes one line for each message on the sender.
     fn queue(
         lines: usize,
@@ -394,19 +405,21 @@ mod tests {
     #[test]
     fn a_full_queue_drops_lines_and_counts_them() {
         let (queue, allow, written) = queue(3, Some(Duration::ZERO));
-        for number in 0..10 {
+        queue.push(line("0"));
+        wait_until(&queue, |state| state.is_writing);
+        for number in 1..10 {
             queue.push(line(&number.to_string()));
         }
-        // The thread may have taken the first one before the queue was full.
-        let dropped = queue.dropped();
-        assert!((6..=7).contains(&dropped), "{dropped}");
+        assert_eq!(queue.dropped(), 6, "one line is being written, and three wait");
         queue.finish();
         drop(allow);
-        queue.finish();
-        assert_eq!(queue.dropped(), 0, "it is told");
-        let lines: Vec<String> = written.try_iter().collect();
-        let all: Vec<String> = (0..10 - dropped).map(|number| number.to_string()).collect();
-        assert_eq!(lines, all);
+        for number in 0..4 {
+            let text = written.recv_timeout(GENEROUS).expect("the sink continues");
+            assert_eq!(text, number.to_string());
+        }
+        wait_until(&queue, State::is_empty);
+        assert_eq!(queue.dropped(), 0, "the number of dropped lines is logged");
+        assert!(written.try_recv().is_err());
     }
 
     /// The message about dropped lines is in their place.
@@ -449,8 +462,8 @@ mod tests {
             allow.send(()).expect("the thread waits");
         }
         pushing.join().expect("all pushed");
-        queue.finish();
-        let lines: Vec<String> = written.try_iter().collect();
+        let line = |_| written.recv_timeout(GENEROUS).expect("the sink takes every line");
+        let lines: Vec<String> = (0..50).map(line).collect();
         assert_eq!(lines, (0..50).map(|number| number.to_string()).collect::<Vec<_>>());
     }
 }

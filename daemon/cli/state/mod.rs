@@ -13,11 +13,11 @@ use super::exit::Exit;
 use super::output::{count, error, out_json, plain, print};
 use super::{settings, state_dir};
 use crate::driver::values::codec::sorts;
+use crate::nearest_name::with_nearest;
 use crate::store::{
     Origin, Overview, Ownership, PauseRecord, ResourceRecord, SqliteStore, StoredState, Verb,
     violations,
 };
-use crate::suggestion::with_nearest;
 use crate::workers::{generation, readers};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;

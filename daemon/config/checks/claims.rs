@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use steadfast_resources::{Claim, ClosedDirectory, HostObject};
+use steadfast_resources::{Claim, ClosedDirectory, HostObject, PathAfter};
 
 impl Validator<'_> {
     /// Records the claims of a resource, and reports each object that another resource claims exclusively.
@@ -42,6 +42,50 @@ impl Validator<'_> {
         }
     }
 
+    /// Returns the claimed object for which a collected resource contradicts the resources before it. Another host
+    /// chose it, so the resource is left out: a graph that is rejected would hold nothing any more.
+    pub(super) fn contradiction(&self, claims: &[Claim]) -> Option<String> {
+        let is_claimed = |object: &HostObject| self.claims.contains_key(object);
+        let is_edited = |path: &PathBuf| {
+            let same = |(object, _): &(HostObject, usize)| matches!(object, HostObject::Content(it) if it == path);
+            self.shared.iter().any(same)
+        };
+        let found = claims.iter().find(|claim| {
+            let is_taken = match (&claim.object, claim.is_exclusive()) {
+                (HostObject::Content(path), true) => is_edited(path),
+                (HostObject::Content(path), false) => self.writes_content(path),
+                (HostObject::Path(path), true) => is_claimed(&claim.object) || self.is_nested(path),
+                (object, _) => is_claimed(object),
+            };
+            is_taken || claim.object.includers().iter().any(is_claimed)
+        });
+        found.map(|claim| claim.object.to_string())
+    }
+
+    /// Returns true if a resource determines all bytes of the file.
+    fn writes_content(&self, path: &Path) -> bool {
+        let holder = self.claims.get(&HostObject::Path(path.to_owned()));
+        let resource = holder.and_then(|holder| self.vertices.get(*holder)?.resource.as_ref());
+        resource.is_some_and(|resource| {
+            let is_own = |claim: &Claim| {
+                claim.is_exclusive()
+                    && matches!(&claim.object, HostObject::Content(it) if it == path)
+            };
+            resource.footprint().claims.iter().any(is_own)
+        })
+    }
+
+    /// Returns true if the path lies below a declared file, or above a declared path.
+    fn is_nested(&self, path: &Path) -> bool {
+        let is_file = |above: &Path| {
+            let holder = self.claims.get(&HostObject::Path(above.to_owned()));
+            let resource = holder.and_then(|holder| self.vertices.get(*holder)?.resource.as_ref());
+            resource.is_some_and(|it| it.footprint().path_after_apply == PathAfter::File)
+        };
+        let is_below = |object: &HostObject| matches!(object, HostObject::Path(other) if other != path && other.starts_with(path));
+        path.ancestors().skip(1).any(is_file) || self.claims.keys().any(is_below)
+    }
+
     /// Reports each shared claim, and each membership, that an exclusive claim of another resource contradicts.
     pub(in crate::config) fn check_shared_claims(&mut self) {
         let shared = std::mem::take(&mut self.shared);
@@ -67,11 +111,7 @@ impl Validator<'_> {
         contradictions.sort();
         contradictions.dedup();
         for (holder, vertex, name) in contradictions {
-            let Some((identity, at)) =
-                self.vertices.get(vertex).map(|it| (Arc::clone(&it.identity), it.at))
-            else {
-                continue;
-            };
+            let Some((identity, at)) = self.declaration(vertex) else { continue };
             self.report_claim(&name, holder, (&identity, at));
         }
     }
@@ -91,13 +131,21 @@ impl Validator<'_> {
     }
 
     fn report_claim(&mut self, object: &str, holder: usize, (identity, at): (&str, Location)) {
-        let Some(holder) = self.vertices.get(holder) else { return };
-        let both = format!("`{}` and `{}`", quoted(&holder.identity), quoted(identity));
+        let Some((holder, first)) = self.declaration(holder) else { return };
+        let both = format!("`{}` and `{}`", quoted(&holder), quoted(identity));
         let problem = Problem::new(Code::Claim, format!("{} is claimed twice", quoted(object)))
             .hint(format!("{both} would both manage this object; keep one of them"))
             .at(self.atlas.labelled(at, "claimed again here"))
-            .at(self.atlas.labelled(holder.at, "first claimed here"));
+            .at(self.atlas.labelled(first, "first claimed here"));
         self.problems.push(problem);
+    }
+
+    /// Returns the identity and the place of a vertex or an inactive resource.
+    fn declaration(&self, number: usize) -> Option<(Arc<str>, Location)> {
+        match number.checked_sub(super::inactive::FIRST) {
+            None => self.vertices.get(number).map(|it| (Arc::clone(&it.identity), it.at)),
+            Some(number) => self.inactive.get(number).map(super::inactive::DraftInactive::named),
+        }
     }
 
     /// Passes to each resource that purges a directory the claims of others below that directory.
@@ -110,8 +158,10 @@ impl Validator<'_> {
         if minding.is_empty() {
             return;
         }
-        // Paths are ordered by their components, so that all paths below one follow it.
-        let edited = self.edited.iter().map(|(path, holder)| (path.as_path(), *holder));
+        // Paths are ordered by their components, so that all paths below one follow it. Rule 12 of the language: a
+        // purge spares the paths of inactive resources, because no automatic change may delete.
+        let edited =
+            self.edited.iter().chain(&self.spared).map(|(path, holder)| (path.as_path(), *holder));
         let claimed: BTreeMap<&Path, usize> = edited
             .chain(self.claims.iter().filter_map(|(object, holder)| match object {
                 HostObject::Path(path) => Some((path.as_path(), *holder)),

@@ -26,31 +26,6 @@ pub struct CollectedExport {
     pub record: ExportRecord,
 }
 
-/// Kinds whose name is no object of the host, or whose object the collector names by `path`: their name may come from
-/// another host.
-const COLLECTIBLE: [&str; 14] = [
-    "block",
-    "file",
-    "hosts",
-    "ini",
-    "json",
-    "line",
-    "msg",
-    "noop",
-    "print",
-    "ssh:authorized_key",
-    "test",
-    "toml",
-    "value",
-    "yaml",
-];
-
-/// Fields that claims are made of, or that a program interprets: they never come from another host.
-const GUARDED: [&str; 14] = [
-    "path", "user", "owner", "group", "mode", "options", "validate", "target", "section", "source",
-    "command", "cmd", "key_type", "state",
-];
-
 impl Validator<'_> {
     /// Replaces exports, collections and values of the world by ordinary resources.
     pub(in crate::config) fn expand_world(
@@ -158,12 +133,13 @@ impl Validator<'_> {
             target: format!("values.{}", receive.target),
             template: receive.template.clone(),
             values: receive.values.clone(),
+            defaults: receive.defaults.clone(),
+            is_default: receive.is_default,
         });
         let offer = Resource {
             spec,
             name: identity,
             given,
-            built: None,
             meta: None,
             links: Box::default(),
             aliases: Box::default(),
@@ -212,12 +188,15 @@ impl Validator<'_> {
             return None;
         };
         let has_name = collect.set.iter().any(|(name, _)| name == "name");
-        if !COLLECTIBLE.contains(&spec.kind) && !has_name {
+        if !spec.collectible && !has_name {
             let what =
                 format!("`collect` of {kind} would take an object of this host from another host");
             refuse(
                 what,
-                format!("set the name: set: {{ name: … }}; or collect {}", COLLECTIBLE.join(", ")),
+                format!(
+                    "set the name: set: {{ name: … }}; or collect {}",
+                    collectible_kinds(self.kinds)
+                ),
             );
         }
         for field in &collect.fields {
@@ -240,12 +219,9 @@ impl Validator<'_> {
                     let what = "`content` comes from another host, so the collector sets the place";
                     refuse(what.to_owned(), "set: { path: … }, or below: DIR".to_owned());
                 }
-            } else if GUARDED.contains(&field.as_str()) {
+            } else if spec.fields.iter().any(|it| it.name == *field && it.guarded) {
                 let what = format!("`{name}` of {kind} cannot come from another host");
                 refuse(what, format!("set the field here: set: {{ {field}: … }}"));
-            } else if matches!(spec.kind, "exec" | "cron" | "unit" | "firewall" | "probe") {
-                let what = format!("`{name}` of {kind} is interpreted by a program of this host");
-                refuse(what, "set all fields of the kind here".to_owned());
             }
         }
         if let Some(below) = &collect.below
@@ -256,6 +232,12 @@ impl Validator<'_> {
         }
         Some(spec)
     }
+}
+
+/// Returns the kinds whose name may come from another host.
+fn collectible_kinds(kinds: &KindSet) -> String {
+    let kinds = kinds.specs().filter(|spec| spec.collectible);
+    kinds.map(|spec| spec.kind).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the value of a field for other hosts.
@@ -378,6 +360,9 @@ fn make_collected(
     if spec.kind == "file" && !has_path {
         return Err("a collected file needs `set: { path: … }` or `below`".to_owned());
     }
+    if super::wrong_name(spec.kind, &name).is_some() {
+        return Err("its name is no name of a resource".to_owned());
+    }
     let place = steadfast_resources::Place { base: "/".into() };
     if let Err(invalid) = spec.build_resource(&name, given.fields.clone(), &place) {
         let why = invalid.into_iter().next().map(|invalid| invalid.what).unwrap_or_default();
@@ -387,7 +372,6 @@ fn make_collected(
         spec,
         name,
         given,
-        built: None,
         meta: collect.meta.clone(),
         links: Box::default(),
         aliases: Box::default(),
@@ -446,7 +430,6 @@ fn read_world_values(
             spec,
             name: format!("world:{key}"),
             given,
-            built: None,
             meta: None,
             links: Box::default(),
             aliases: Box::default(),

@@ -6,7 +6,7 @@ use crate::config::problem::code::Code;
 use crate::config::problem::location::{Element, Location};
 use crate::config::problem::{Problem, quoted};
 use crate::config::{Origin, ast};
-use crate::suggestion::nearest;
+use crate::nearest_name::nearest;
 use steadfast_resources::ResourceId;
 
 /// An edge between vertices, with its position in a file.

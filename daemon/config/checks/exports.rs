@@ -5,8 +5,9 @@ use super::edge_sets::is_inside;
 use crate::config::document::Origin;
 use crate::config::problem::code::Code;
 use crate::config::problem::location::Location;
-use crate::config::problem::{Problem, quoted};
+use crate::config::problem::{Problem, quoted, shorten};
 use std::sync::Arc;
+use steadfast_resources::ResourceId;
 
 impl Validator<'_> {
     /// Reports a reference into a module that does not export the resource. `target` is a full identity.
@@ -26,14 +27,16 @@ impl Validator<'_> {
             return true;
         };
         let inside = target.get(origin.instance.len() + 1..).unwrap_or_default();
-        let name = quoted(inside);
-        let what = format!("`{name}` is not exported by module `{}`", quoted(&origin.module));
-        let exports = if origin.exports.is_empty() {
-            "the module exports nothing: add it to `exports:`".to_owned()
+        let name = ResourceId::parse(inside).map_or(inside, |id| id.name);
+        let (name, module) = (shorten(name, 22), shorten(&origin.module, 18));
+        let exports = if origin.export_names.is_empty() {
+            "it exports nothing".to_owned()
         } else {
-            format!("exports: {}", origin.exports.join(", "))
+            format!("exports: {}", shorten(&origin.export_names.join(", "), 18))
         };
-        let problem = Problem::new(Code::Export, what).hint(exports);
+        let what = format!("`{name}` is not exported by module `{module}`; {exports}");
+        let hint = format!("add it to the module: exports: {{NAME: \"{}\"}}", quoted(inside));
+        let problem = Problem::new(Code::Export, what).hint(hint);
         self.problems.push(problem.at(self.atlas.place(at)));
         false
     }

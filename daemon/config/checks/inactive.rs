@@ -3,20 +3,27 @@
 
 use super::Validator;
 use super::edges::DraftEdge;
-use crate::config::ast;
+use crate::config::ast::{self, DefaultValue, FieldValues};
 use crate::config::document::{Inactivity, Note};
 use crate::config::problem::code::Code;
 use crate::config::problem::location::Location;
 use crate::config::problem::{Problem, quoted};
+use crate::config::scalar::{self, Scalar};
 use crate::config::{Inactive, ast::Reference};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+use steadfast_resources::{
+    Claim, DeferredResource, FieldSpec, HostObject, InputSlot, Part, Place, TemplatePiece, Value,
+};
 
 /// The first number of inactive resources. They are numbered apart from the vertices, in the same table of names.
 pub(super) const FIRST: usize = usize::MAX / 2;
 
 /// The maximum number of edges that lead through one inactive resource.
 const MOST_THROUGH: usize = 100_000;
+
+/// The number of attempts to find stand-ins for the fields that a kind needs.
+const MOST_ATTEMPTS: usize = 3;
 
 /// An inactive resource.
 #[derive(Debug)]
@@ -25,6 +32,81 @@ pub(in crate::config) struct DraftInactive {
     at: Location,
     line: u32,
     reason: Arc<Inactivity>,
+    /// The condition as written; a resource that waits for a value may have one that holds.
+    condition: Option<Arc<str>>,
+}
+
+impl DraftInactive {
+    /// Returns the identity and the place.
+    pub(super) fn named(&self) -> (Arc<str>, Location) {
+        (Arc::clone(&self.identity), self.at)
+    }
+
+    /// Returns the place and the condition of a resource that is inactive only because a value waits for a probe.
+    pub(super) fn waiting(&self) -> Option<(Location, Option<Arc<str>>)> {
+        self.reason.waits_for_probe().then(|| (self.at, self.condition.clone()))
+    }
+}
+
+/// Writes the default of each received value whose sender is inactive into the fields of its receiver.
+fn use_defaults(resource: &mut ast::Resource, inactive: &HashSet<String>) {
+    for receive in &mut resource.receives {
+        let is_missing = |reference: &Reference| matches!(reference, Reference::Sent(from, _) if inactive.contains(from));
+        let missing = receive.values.iter().filter(|(_, reference)| is_missing(reference));
+        let missing: Vec<String> = missing.map(|(name, _)| name.clone()).collect();
+        let default_of = |name: &String| receive.defaults.iter().find(|it| it.name == *name);
+        let defaults: Option<Vec<DefaultValue>> =
+            missing.iter().map(|name| default_of(name).cloned()).collect();
+        // The check of the receiver reports a wrong target.
+        let Ok((field, part)) = super::values::target(resource.spec, &receive.target) else {
+            continue;
+        };
+        let Some(defaults) = defaults.filter(|defaults| !defaults.is_empty()) else { continue };
+        receive.values.retain(|(name, _)| !missing.contains(name));
+        let Some(mut template) = receive.template.clone() else {
+            if let Some(default) = defaults.first() {
+                let scalar = Scalar { text: default.text.as_str().into(), plain: default.plain };
+                give(&mut resource.given, (field, part), scalar);
+                receive.is_default = true;
+            }
+            continue;
+        };
+        for default in &defaults {
+            let escaped = default.text.replace("${", "$${");
+            template = template.replace(&format!("${{{}}}", default.name), &escaped);
+        }
+        if receive.values.is_empty() {
+            let text = template.replace("$${", "${");
+            let scalar = Scalar { text: text.into(), plain: false };
+            give(&mut resource.given, (field, part), scalar);
+            receive.is_default = true;
+        } else {
+            receive.template = Some(template);
+        }
+    }
+}
+
+/// Gives a field, or a part of one, a value in place of a received one.
+fn give(given: &mut FieldValues, (field, part): (&'static FieldSpec, Part), scalar: Scalar<'_>) {
+    let value = match part {
+        Part::Whole => match scalar::convert(field.takes, scalar) {
+            Some(value) => value,
+            None => return,
+        },
+        Part::Key(key) => {
+            let mut map = given.fields.clone().text_map(field.name).unwrap_or_default();
+            let old = Value::TextMap(map.clone());
+            map.push((key, scalar.text.into_owned()));
+            return given.replace(field, &old, Value::TextMap(map));
+        }
+        Part::At(at) => {
+            let mut texts = given.fields.clone().texts(field.name).unwrap_or_default();
+            let old = Value::Texts(texts.clone());
+            texts.insert(at.min(texts.len()), scalar.text.into_owned());
+            return given.replace(field, &old, Value::Texts(texts));
+        }
+    };
+    given.insert(field, value);
 }
 
 /// Makes each receiver of a value of an inactive resource inactive too, until nothing changes.
@@ -53,6 +135,7 @@ pub(super) fn defer_receivers(files: &mut [ast::GraphFile], prefixes: &[String])
                         _ => None,
                     })
                 };
+                use_defaults(resource, &inactive);
                 let Some(sender) = resource.receives.iter().find_map(of) else { continue };
                 let note = resource.note.get_or_insert_default();
                 if note.inactive.is_none() {
@@ -67,19 +150,76 @@ pub(super) fn defer_receivers(files: &mut [ast::GraphFile], prefixes: &[String])
     }
 }
 
+/// Returns the claims that the static fields of a resource make. A stand-in replaces each other field that the kind
+/// needs; without a footprint, the path alone counts.
+fn static_claims(given: &mut ast::Resource, place: &Place) -> Vec<Claim> {
+    let mut recipe = DeferredResource {
+        spec: given.spec,
+        name: given.name.clone(),
+        fields: std::mem::take(&mut given.given.fields),
+        place: place.clone(),
+        slots: Vec::new(),
+        origins: Vec::new(),
+    };
+    for _ in 0..MOST_ATTEMPTS {
+        let invalid = match recipe.placeholder() {
+            Ok(resource) => return resource.footprint().claims,
+            Err(invalid) => invalid,
+        };
+        let wanted = |field: &&FieldSpec| {
+            !recipe.fields.has(field.name)
+                && recipe.slots.iter().all(|slot| slot.field.name != field.name)
+                && invalid.iter().any(|invalid| invalid.field == Some(field.name))
+        };
+        let slot = |field: &'static FieldSpec| InputSlot {
+            field,
+            part: Part::Whole,
+            pieces: vec![TemplatePiece::Value(0)],
+        };
+        let slots: Vec<InputSlot> = recipe.spec.fields.iter().filter(wanted).map(slot).collect();
+        if slots.is_empty() {
+            break;
+        }
+        recipe.slots.extend(slots);
+    }
+    let given = recipe.fields.shown_text("path").unwrap_or(&recipe.name);
+    let path = given.starts_with('/').then(|| given.trim_end_matches('/').to_owned());
+    path.map(Claim::path).into_iter().collect()
+}
+
 impl Validator<'_> {
-    /// Registers an inactive resource, and returns its number.
-    pub(super) fn add_inactive(
+    /// Registers an inactive resource, and returns its number. A resource with an unknown value keeps its claims; the
+    /// paths of each inactive resource are spared by `purge`.
+    pub(super) fn inactive_resource(
         &mut self,
-        identity: &Arc<str>,
-        (at, line): (Location, u32),
+        given: &mut ast::Resource,
+        (identity, at): (&Arc<str>, Location),
+        place: &Place,
         note: &Note,
-    ) -> usize {
+    ) -> Option<usize> {
         let number = FIRST + self.inactive.len();
         let reason = note.inactive.clone().unwrap_or_default();
-        self.inactive.push(DraftInactive { identity: Arc::clone(identity), at, line, reason });
-        self.numbers.entry(Arc::clone(identity)).or_insert(number);
-        number
+        let condition = note.condition.clone();
+        let is_waiting = reason.waits_for_probe();
+        if is_waiting && self.refuse_second(identity, condition.as_ref(), at) {
+            return None;
+        }
+        let (line, identity) = (given.line, Arc::clone(identity));
+        let known = self.numbers.entry(Arc::clone(&identity)).or_insert(number);
+        if is_waiting {
+            *known = number;
+        }
+        let draft = DraftInactive { identity: Arc::clone(&identity), at, line, reason, condition };
+        self.inactive.push(draft);
+        let claims = static_claims(given, place);
+        self.spared.extend(claims.iter().filter_map(|claim| match &claim.object {
+            HostObject::Path(path) | HostObject::Content(path) => Some((path.clone(), number)),
+            _ => None,
+        }));
+        if is_waiting {
+            self.claim(claims, number, &identity, at);
+        }
+        Some(number)
     }
 
     /// Replaces the edges of inactive resources by edges between those before and those after: an inactive resource

@@ -100,6 +100,8 @@ pub(super) struct Validator<'a> {
     pub(super) shared: Vec<(HostObject, usize)>,
     /// The files whose content several resources edit.
     pub(super) edited: Vec<(PathBuf, usize)>,
+    /// The paths of inactive resources: no purge removes them.
+    pub(super) spared: Vec<(PathBuf, usize)>,
     pub(super) secrets: HashMap<String, Secret>,
     pub(super) awaited: Vec<PendingReceive>,
     /// The fields that receive secrets.
@@ -146,6 +148,7 @@ pub(super) fn check(
         claims: HashMap::new(),
         shared: Vec::new(),
         edited: Vec::new(),
+        spared: Vec::new(),
         secrets: HashMap::new(),
         awaited: Vec::new(),
         confided: Vec::new(),
@@ -268,24 +271,19 @@ impl Validator<'_> {
         self.identity.clear();
         self.identity.extend([prefix, given.spec.kind, "[", &given.name, "]"]);
         let identity: Arc<str> = self.identity.as_str().into();
-        if let Some(note) = given.note.as_ref().filter(|note| note.inactive.is_some()) {
-            return Some(self.add_inactive(&identity, (at, given.line), note));
+        let note = given.note.take();
+        if let Some(note) = note.as_ref().filter(|note| note.inactive.is_some()) {
+            return self.inactive_resource(&mut given, (&identity, at), place, note);
         }
-        let vertex = self.vertices.len();
-        let number = self.numbers.entry(Arc::clone(&identity)).or_insert(vertex);
-        if *number >= inactive::FIRST {
-            *number = vertex;
-        }
-        let first = *number;
-        let condition = given.note.take().and_then(|note| note.condition);
-        if let Some(first) = self.vertices.get(first) {
-            let problem =
-                declared_twice(&identity, condition.as_deref(), first.condition.as_deref());
-            let problem = problem.at(self.atlas.labelled(at, "again here"));
-            let problem = problem.at(self.atlas.labelled(first.at, "first declared here"));
-            self.problems.push(problem);
+        let condition = note.and_then(|note| note.condition);
+        if self.refuse_second(&identity, condition.as_ref(), at) {
             return None;
         }
+        if prefix.starts_with('@') && self.leaves_out(&given, &identity, place) {
+            return None;
+        }
+        let vertex = self.vertices.len();
+        self.numbers.insert(Arc::clone(&identity), vertex);
         let withdraws = given.withdraws;
         let receiver = self.receiver(&mut given, place, vertex, (file, index));
         let sum = receiver.as_ref().map(|(_, sum)| *sum);
@@ -330,6 +328,43 @@ impl Validator<'_> {
         Some(vertex)
     }
 
+    /// Returns true if a collected resource contradicts another one, and warns about it.
+    fn leaves_out(&mut self, given: &ast::Resource, identity: &str, place: &Place) -> bool {
+        let fields = given.given.fields.clone();
+        let Ok(resource) = given.spec.build_resource(&given.name, fields, place) else {
+            return false;
+        };
+        let Some(object) = self.contradiction(&resource.footprint().claims) else { return false };
+        let what = format!(
+            "{} is not collected: {} is declared already",
+            quoted(identity),
+            quoted(&object)
+        );
+        self.problems.push(Problem::new(Code::World, what).warning());
+        true
+    }
+
+    /// Reports a second declaration of a resource that is active, or that only waits for a value.
+    pub(super) fn refuse_second(
+        &mut self,
+        identity: &Arc<str>,
+        condition: Option<&Arc<str>>,
+        at: Location,
+    ) -> bool {
+        let Some(number) = self.numbers.get(identity) else { return false };
+        let first = match number.checked_sub(inactive::FIRST) {
+            None => self.vertices.get(*number).map(|it| (it.at, it.condition.clone())),
+            Some(number) => self.inactive.get(number).and_then(inactive::DraftInactive::waiting),
+        };
+        let Some((first, of_first)) = first else { return false };
+        let condition = condition.map(AsRef::as_ref);
+        let problem = declared_twice(identity, condition, of_first.as_deref());
+        let problem = problem.at(self.atlas.labelled(at, "again here"));
+        let problem = problem.at(self.atlas.labelled(first, "first declared here"));
+        self.problems.push(problem);
+        true
+    }
+
     /// Reports `on_remove: delete` of an object that cannot or must not be deleted.
     fn removal(
         &mut self,
@@ -363,9 +398,6 @@ impl Validator<'_> {
         place: &Place,
         at: (&str, usize, usize),
     ) -> Option<Arc<dyn Resource>> {
-        if let Some(built) = given.built.take() {
-            return Some(built);
-        }
         // For an incomplete resource, only problems of the fields that were read are reported.
         let read: Option<Vec<_>> = given.broken.then(|| given.given.fields.names().collect());
         let built = match recipe {

@@ -3,8 +3,8 @@
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, Problems, quoted};
 use crate::config::{Link, LoadedGraph, Options, Origin, Vertex};
+use crate::nearest_name::nearest;
 use crate::selection::{LabelSource, label_in, resolve};
-use crate::suggestion::nearest;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use steadfast_engine::Meta;

@@ -10,13 +10,13 @@ use crate::config::problem::location::{Element as Piece, Location};
 use crate::config::problem::{Problem, Severity, quoted};
 use crate::config::scalar::wants;
 use crate::config::template;
-use crate::suggestion::nearest;
+use crate::nearest_name::nearest;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use steadfast_resources::host::Supply;
 use steadfast_resources::{
-    DeferredResource, FieldSpec, FieldType, InputSlot, KindSpec, Origin, Part, Place, Receives,
-    fits,
+    DeferredResource, FieldMode, FieldSpec, FieldType, InputSlot, KindSpec, Origin, Part, Place,
+    Receives, fits,
 };
 
 /// A declared secret.
@@ -106,7 +106,7 @@ impl Validator<'_> {
         (file, index): (usize, usize),
     ) -> Option<(DeferredResource, u64)> {
         let receives = std::mem::take(&mut given.receives);
-        if receives.is_empty() {
+        if receives.iter().all(|receive| receive.is_default) {
             return None;
         }
         let mut recipe = DeferredResource {
@@ -118,7 +118,8 @@ impl Validator<'_> {
             origins: Vec::new(),
         };
         let mut sum = 0_u64;
-        for (number, receive) in receives.iter().enumerate() {
+        let sent = receives.iter().enumerate().filter(|(_, receive)| !receive.is_default);
+        for (number, receive) in sent {
             let at = Location { file, part: Piece::Receive(index, number) };
             match self.slot(receive, &mut recipe, vertex, at) {
                 Ok(slot) => recipe.slots.push(slot),
@@ -208,12 +209,16 @@ impl Validator<'_> {
         }
         let Some(secret) = self.secrets.get(name) else {
             // The name may be the secret itself, written here by mistake, and is not shown.
-            let what = format!("the secret `{}` is not declared", field.name);
+            let what = format!("the secret that `{}` names is not declared", field.name);
             let near = nearest(name, self.secrets.keys().map(String::as_str));
-            let hint = near.map_or_else(
-                || "declare the secret: `secrets: { name: { file: /etc/steadfast/… } }`".to_owned(),
-                |near| format!("did you mean `{near}`?"),
-            );
+            let declared: Vec<&str> = self.secrets.keys().map(String::as_str).take(3).collect();
+            let hint = match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None if declared.is_empty() => {
+                    "declare the secret: `secrets: { name: { file: /etc/steadfast/… } }`".to_owned()
+                }
+                None => format!("declared: {}; declare it below `secrets`", declared.join(", ")),
+            };
             return Err(Problem::new(Code::Secret, what).hint(hint));
         };
         Ok(Origin::Secret(secret.supply.clone()))
@@ -303,7 +308,10 @@ impl Validator<'_> {
 }
 
 /// Returns the field and the part that a target names.
-fn target(spec: &'static KindSpec, text: &str) -> Result<(&'static FieldSpec, Part), Problem> {
+pub(super) fn target(
+    spec: &'static KindSpec,
+    text: &str,
+) -> Result<(&'static FieldSpec, Part), Problem> {
     let find = |name: &str| spec.fields.iter().find(|field| field.name == name);
     let (name, rest) = match text.split_once('.') {
         Some((name, rest)) if find(text).is_none() => (name, Some(rest)),
@@ -320,9 +328,11 @@ fn target(spec: &'static KindSpec, text: &str) -> Result<(&'static FieldSpec, Pa
         return Err(wrong(format!("the kind has no field `{}`", quoted(name))).hint(hint));
     };
     if field.receives == Receives::Nothing {
-        let hint = match (takers().as_str(), spec.kind) {
-            ("", kind) => format!("the kind {kind} receives nothing"),
-            (fields, "exec") => {
+        let is_text_of_command = |field: &FieldSpec| matches!(field.mode, Some(FieldMode::Argv(shell)) if !shell.is_empty());
+        let is_command = spec.fields.iter().any(is_text_of_command);
+        let hint = match (takers().as_str(), is_command) {
+            ("", _) => format!("the kind {} receives nothing", spec.kind),
+            (fields, true) => {
                 format!(
                     "values are never inserted into the text of a command; fields that can receive: {fields}"
                 )

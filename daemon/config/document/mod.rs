@@ -38,6 +38,8 @@ pub(super) struct Origin {
     pub(super) module: String,
     /// The resources that other modules may name, as written: `file[vhost]`.
     pub(super) exports: Vec<String>,
+    /// The names of the exports, as messages list them.
+    pub(super) export_names: Vec<String>,
 }
 
 /// The facts about one expanded resource that are not part of its YAML.
@@ -60,6 +62,14 @@ pub(super) struct Inactivity {
     pub(super) values: Vec<(String, String)>,
     /// The probe or resource whose value is missing; none if the condition is false.
     pub(super) unknown_until: Option<String>,
+}
+
+impl Inactivity {
+    /// Returns true if the condition holds, and a value of a field waits for a probe.
+    pub(super) fn waits_for_probe(&self) -> bool {
+        let missing = self.unknown_until.as_deref().unwrap_or_default();
+        self.condition.is_empty() && missing.starts_with("probe[")
+    }
 }
 
 /// An edge between all resources of a module and a target.

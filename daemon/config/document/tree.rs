@@ -3,12 +3,17 @@
 use crate::config::scalar::Scalar;
 use crate::config::source_file::Span;
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 /// The nodes of a document.
 #[derive(Clone, Debug, Default)]
 pub(in crate::config) struct Tree<'t> {
     nodes: Vec<(Node<'t>, Span)>,
     root: Option<usize>,
+    /// The sources of received values that rendered templates make.
+    rendered: HashSet<usize>,
+    /// The bytes of all scalars that were added.
+    bytes: usize,
 }
 
 /// A node; children are indexes of nodes.
@@ -33,13 +38,31 @@ impl<'t> Tree<'t> {
 
     /// Adds a node, and returns its index.
     pub(in crate::config) fn push(&mut self, node: Node<'t>, span: Span) -> usize {
+        if let Node::Scalar(scalar) = &node {
+            self.bytes += scalar.text.len();
+        }
         self.nodes.push((node, span));
         self.nodes.len() - 1
+    }
+
+    /// Returns the bytes of all scalars.
+    pub(in crate::config) const fn text_bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Adds a scalar, and returns its index.
     pub(in crate::config) fn push_text(&mut self, text: String, plain: bool, span: Span) -> usize {
         self.push(Node::Scalar(Scalar { text: Cow::Owned(text), plain }), span)
+    }
+
+    /// Marks the source of a received value that a rendered template makes.
+    pub(in crate::config) fn mark_rendered(&mut self, id: usize) {
+        self.rendered.insert(id);
+    }
+
+    /// Returns true for the source of a received value that a rendered template makes.
+    pub(in crate::config) fn is_rendered(&self, id: usize) -> bool {
+        self.rendered.contains(&id)
     }
 
     /// Returns a node; an alias is followed.
@@ -95,6 +118,7 @@ impl<'t> Tree<'t> {
             };
             (node, span)
         };
-        Tree { nodes: self.nodes.into_iter().map(owned).collect(), root: self.root }
+        let nodes = self.nodes.into_iter().map(owned).collect();
+        Tree { nodes, root: self.root, rendered: self.rendered, bytes: self.bytes }
     }
 }

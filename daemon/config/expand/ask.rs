@@ -1,8 +1,8 @@
 //! The answer to `steadfast eval`: an expression in the scope of a graph.
 
-use super::evaluate::{environment, with_values};
-use super::inputs::Inputs;
 use super::{Expander, Facts, Scope, new_expander};
+use crate::config::expand::names::{environment, with_values};
+use crate::config::expand::sources::inputs::Inputs;
 use crate::config::problem::Problems;
 use crate::config::{Options, Rejected};
 use crate::expressions::{Expression, ExpressionError, Value, ValueType};

@@ -1,13 +1,13 @@
 //! The bridge to the expressions: names and types of a place, parsed expressions, and the problems of both.
 
+use super::budget::size_of;
+use super::names::{environment, has_failed, has_type, missing_value, value_of, with_values};
 use super::{Context, Expander};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
 use crate::config::source_file::Span;
-use crate::expressions::{
-    Environment, Expression, ExpressionError, Scope as Values, Value, ValueType,
-};
-use crate::suggestion::nearest;
+use crate::expressions::{Expression, ExpressionError, Value, ValueType};
+use crate::nearest_name::nearest;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -47,17 +47,17 @@ impl Facts {
         Self { given, probes, is_used: AtomicBool::new(false), root: OnceLock::new() }
     }
 
-    fn root(&self) -> &Root {
+    pub(super) fn root(&self) -> &Root {
         self.is_used.store(true, Ordering::Relaxed);
         self.root.get_or_init(|| {
             if let Some(given) = &self.given {
                 Root {
                     value: Arc::new(given.clone()),
-                    value_type: super::host_facts::schema_type(given),
+                    value_type: crate::config::expand::sources::host_facts::schema_type(given),
                 }
             } else {
-                let value = super::host_facts::collect();
-                let value_type = super::host_facts::schema_type(&value);
+                let value = crate::config::expand::sources::host_facts::collect();
+                let value_type = crate::config::expand::sources::host_facts::schema_type(&value);
                 Root { value: Arc::new(value), value_type }
             }
         })
@@ -66,6 +66,11 @@ impl Facts {
     /// Collects the facts, if that did not happen before.
     pub(super) fn use_root(&self) {
         self.root();
+    }
+
+    /// Returns true after the facts were collected.
+    pub(super) fn is_used(&self) -> bool {
+        self.is_used.load(Ordering::Relaxed)
     }
 
     /// Returns the facts.
@@ -96,12 +101,15 @@ pub(super) struct Vars {
     pub(super) unknown: BTreeMap<String, String>,
     /// The variables that use a probe.
     pub(super) from_probes: BTreeSet<String>,
+    /// The variables whose problem is reported: their users are silent.
+    pub(super) failed: BTreeSet<String>,
 }
 
 impl Vars {
     /// Returns no variables.
     pub(super) fn none() -> Self {
-        Self { root: Root::empty(), unknown: BTreeMap::new(), from_probes: BTreeSet::new() }
+        let (unknown, from_probes, failed) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+        Self { root: Root::empty(), unknown, from_probes, failed }
     }
 }
 
@@ -130,6 +138,10 @@ pub(super) struct Scope {
     pub(super) item: Option<Arc<LoopItem>>,
     /// The values of the probes of this instance, by name.
     pub(super) probes: Arc<BTreeMap<String, Value>>,
+    /// The declared types of the probes of this instance.
+    pub(super) probe_types: Arc<BTreeMap<String, ValueType>>,
+    /// The parameters whose values come from probes; each with the probe that it waits for, if that has not answered.
+    pub(super) probe_params: Arc<BTreeMap<String, Option<String>>>,
 }
 
 impl Scope {
@@ -142,6 +154,8 @@ impl Scope {
             secrets: Arc::default(),
             item: None,
             probes: Arc::new(facts.probes_of(instance)),
+            probe_types: Arc::default(),
+            probe_params: Arc::default(),
         }
     }
 }
@@ -165,12 +179,13 @@ pub(super) struct Cache {
 }
 
 /// An expression, and the addresses of the types that it was checked against.
-type CheckKey = (String, [usize; 4]);
+type CheckKey = (String, [usize; 5]);
 
 /// The result of a check. It holds the types, so that no other type gets their addresses.
 struct Checked {
     result: Result<ValueType, ExpressionError>,
     _types: [Option<Arc<ValueType>>; 3],
+    _probes: Arc<BTreeMap<String, ValueType>>,
 }
 
 /// An expression in a file: its text, and the place of its first byte.
@@ -243,12 +258,12 @@ impl Expander<'_> {
         };
         let names = expression.dependencies();
         self.uses.note_names(&names, &context.origin.instance);
-        if !self.names_are_known(context, written, &names) {
+        if has_failed(&context.scope, &names) || !self.names_are_known(context, written, &names) {
             return Outcome::Failed;
         }
         let unknown = names.iter().find_map(|name| missing_value(&context.scope, name));
-        if let Some(unknown) = unknown {
-            return Outcome::Unknown(unknown);
+        if unknown.is_some() && !names.iter().all(|name| has_type(&context.scope, name)) {
+            return unknown.map_or(Outcome::Failed, Outcome::Unknown);
         }
         if names.iter().any(|name| name.starts_with("facts.")) {
             context.scope.facts.use_root();
@@ -257,9 +272,16 @@ impl Expander<'_> {
             self.report_expression(context, written, &error);
             return Outcome::Failed;
         }
+        if let Some(unknown) = unknown {
+            return Outcome::Unknown(unknown);
+        }
+        if !self.count_read(context, &names) {
+            let problem = "the expressions of the graph read more than 1 GiB of values";
+            return self.exceed_at(context, written, problem);
+        }
         match with_values(&context.scope, context.is_module(), |values| expression.evaluate(values))
         {
-            Ok(value) => Outcome::Known(value),
+            Ok(value) => self.counted(context, written, value),
             Err(error) => {
                 let absent = names.iter().find(|name| {
                     name.starts_with("facts.") && value_of(&context.scope, name).is_none()
@@ -294,14 +316,47 @@ impl Expander<'_> {
         let address =
             |of: &Option<Arc<ValueType>>| of.as_ref().map_or(0, |it| Arc::as_ptr(it).addr());
         let [vars, params, item] = [0, 1, 2].map(|at| types.get(at).map_or(0, address));
-        let key = (text.to_owned(), [vars, params, item, usize::from(context.is_module())]);
+        let probes = Arc::clone(&scope.probe_types);
+        let of_probes = Arc::as_ptr(&probes).addr();
+        let is_module = usize::from(context.is_module());
+        let key = (text.to_owned(), [vars, params, item, of_probes, is_module]);
         if let Some(checked) = self.cache.checked.get(&key) {
             return checked.result.clone();
         }
         let names = environment(scope, context.is_module(), text.contains("facts"));
         let result = expression.check(&names);
-        self.cache.checked.insert(key, Checked { result: result.clone(), _types: types });
+        self.cache
+            .checked
+            .insert(key, Checked { result: result.clone(), _types: types, _probes: probes });
         result
+    }
+
+    /// Counts the bytes of the value of an expression.
+    fn counted(&mut self, context: &Context, written: Written<'_>, value: Value) -> Outcome<Value> {
+        if self.has_bytes(size_of(&value)) {
+            return Outcome::Known(value);
+        }
+        self.exceed_at(context, written, "the values of the graph grow above 32 MiB here")
+    }
+
+    /// Reports an exceeded budget at an expression.
+    fn exceed_at(&mut self, context: &Context, written: Written<'_>, what: &str) -> Outcome<Value> {
+        self.exceed(context, written.span_at(0), (what, "a value"));
+        Outcome::Failed
+    }
+
+    /// Returns the type of an expression whose value is not known yet; none if a probe in it has no declared type.
+    pub(super) fn type_of_unknown(
+        &mut self,
+        context: &Context,
+        written: Written<'_>,
+    ) -> Option<ValueType> {
+        let expression = self.parse_expression(context, written)?;
+        let names = expression.dependencies();
+        if !names.iter().all(|name| has_type(&context.scope, name)) {
+            return None;
+        }
+        self.check_expression(context, &expression, written.text).ok()
     }
 
     /// Reports a name of a loop item that the items do not have.
@@ -354,49 +409,6 @@ impl Expander<'_> {
     }
 }
 
-/// Returns the probe that a name waits for.
-fn missing_value(scope: &Scope, name: &str) -> Option<String> {
-    let mut steps = name.split('.');
-    match (steps.next()?, steps.next()) {
-        ("probe", Some(probe)) if !scope.probes.contains_key(probe) => {
-            Some(format!("probe[{probe}]"))
-        }
-        ("vars", Some(variable)) => scope.vars.unknown.get(variable).cloned(),
-        _ => None,
-    }
-}
-
-/// Returns true if a name depends on a probe.
-pub(super) fn is_from_probe(scope: &Scope, name: &str) -> bool {
-    let mut steps = name.split('.');
-    match (steps.next(), steps.next()) {
-        (Some("probe"), _) => true,
-        (Some("vars"), Some(variable)) => scope.vars.from_probes.contains(variable),
-        _ => false,
-    }
-}
-
-/// Returns the value of a dotted name.
-pub(super) fn value_of(scope: &Scope, name: &str) -> Option<Value> {
-    let (root, path) = match name.split_once('.') {
-        Some((root, path)) => (root, Some(path)),
-        None => (name, None),
-    };
-    let value: &Value = match root {
-        "vars" if scope.params.is_none() => &scope.vars.root.value,
-        "facts" => &scope.facts.root().value,
-        "params" => &scope.params.as_ref()?.value,
-        "item" => &scope.item.as_ref()?.root.value,
-        "probe" => {
-            let (probe, rest) = path?.split_once('.').unwrap_or((path?, ""));
-            let value = scope.probes.get(probe)?;
-            return if rest.is_empty() { Some(value) } else { value.at_path(rest) }.cloned();
-        }
-        _ => return None,
-    };
-    path.map_or(Some(value), |path| value.at_path(path)).cloned()
-}
-
 /// Returns the problem of an expression that a YAML comment cuts.
 fn cut_by_comment(
     context: &Context,
@@ -414,60 +426,4 @@ fn cut_by_comment(
         )
         .hint("write: when: 'facts.a == \"x #y\"'")
     })
-}
-
-/// Returns the types of the names in a scope.
-pub(super) fn environment(scope: &Scope, is_module: bool, with_facts: bool) -> Environment {
-    let mut environment = Environment::new().with_root("probe", probe_types(scope));
-    if with_facts {
-        environment = environment.with_root("facts", Arc::clone(&scope.facts.root().value_type));
-        for (name, reason) in crate::facts::display_facts() {
-            environment = environment.refuse(&format!("facts.{name}"), reason);
-        }
-    }
-    if is_module {
-        let reason = "a module sees its params and facts only; pass the value by `with:`";
-        environment = environment.refuse("vars", reason);
-    } else {
-        environment = environment.with_root("vars", Arc::clone(&scope.vars.root.value_type));
-    }
-    if let Some(params) = &scope.params {
-        environment = environment.with_root("params", Arc::clone(&params.value_type));
-    }
-    if let Some(item) = &scope.item {
-        let about = format!("items of `{}`", quoted(&item.of));
-        let value_type = Arc::clone(&item.root.value_type);
-        environment = environment.with_described_root("item", value_type, Some(&about));
-    }
-    environment
-}
-
-/// Returns the types of the probes whose values are known.
-fn probe_types(scope: &Scope) -> ValueType {
-    let known = scope.probes.iter();
-    let key = |value: &Value| crate::expressions::MapKey::required(value.value_type());
-    ValueType::Map(known.map(|(name, value)| (name.clone(), key(value))).collect())
-}
-
-/// Returns the values of the names in a scope.
-pub(super) fn with_values<T>(
-    scope: &Scope,
-    is_module: bool,
-    run: impl FnOnce(&Values<'_>) -> T,
-) -> T {
-    let probes = Value::Map(BTreeMap::clone(&scope.probes));
-    let mut values = Values::new().with_root("probe", &probes);
-    if scope.facts.is_used.load(Ordering::Relaxed) {
-        values = values.with_root("facts", &scope.facts.root().value);
-    }
-    if !is_module {
-        values = values.with_root("vars", &scope.vars.root.value);
-    }
-    if let Some(params) = &scope.params {
-        values = values.with_root("params", &params.value);
-    }
-    if let Some(item) = &scope.item {
-        values = values.with_root("item", &item.root.value);
-    }
-    run(&values)
 }

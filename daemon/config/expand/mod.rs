@@ -4,32 +4,22 @@
 //! host: `inputs` reads files of the graph, and nothing else reads anything. A problem names the file, the position,
 //! and the uses that led there.
 //!
-//! Reading order: `detect` (files without the language skip the expansion), this file (the steps), `inputs` (files),
-//! `evaluate` (expressions), `text` (scalars with `${ }`), `values`, `variables`, `conditions`, `loops`, `resources`,
-//! `fields`, `commands`, `templates`, `include`, `modules`, `module_files`, `params`, `uses`, `print`, `ask`,
-//! `module_page`.
+//! Reading order: `detect` (files without the language skip the expansion), this file (the steps), `sources` (files,
+//! includes, variables, facts), `budget` (limits), `evaluate` (expressions), `names`, `text` (scalars with `${ }`),
+//! `values`, `resources` (conditions, loops, fields, commands, templates), `modules` (files, parameters, uses,
+//! pages), `print`, `ask`.
 
 pub(super) mod ask;
-pub(super) mod commands;
-pub(super) mod conditions;
+mod budget;
 pub(super) mod detect;
 pub(super) mod evaluate;
-pub(super) mod fields;
-pub(super) mod host_facts;
-pub(super) mod include;
-pub(super) mod inputs;
-pub(super) mod loops;
-pub(super) mod module_files;
-pub(super) mod module_page;
 pub(super) mod modules;
-pub(super) mod params;
+mod names;
 pub(super) mod print;
 pub(super) mod resources;
-pub(super) mod templates;
+pub(super) mod sources;
 pub(super) mod text;
-pub(super) mod uses;
 pub(super) mod values;
-pub(super) mod variables;
 
 use super::document::tree::{Node, Tree};
 use super::document::{Document, Inactivity, Origin};
@@ -38,18 +28,18 @@ use super::problem::{Place, Problem, Problems, quoted};
 use super::read::chain_of;
 use super::source_file::{SourceFile, Span};
 use super::{Options, Stored, UsedInputs};
-use crate::suggestion::nearest;
+use crate::nearest_name::nearest;
+use budget::Used;
 use evaluate::{Cache, Facts, Scope};
-use inputs::Inputs;
-use std::collections::{BTreeMap, HashSet};
+use modules::uses::UseRecord;
+use sources::inputs::Inputs;
+use sources::probe_types::DeclaredProbes;
+use sources::variables::Variables;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use steadfast_resources::KindSet;
-use uses::UseRecord;
-use variables::Variables;
 
-/// The maximum number of resources after the expansion.
-const MOST_RESOURCES: usize = 100_000;
 /// The maximum depth of includes and modules together.
 const DEEPEST: usize = 16;
 
@@ -88,6 +78,8 @@ struct Context {
     item: Option<Arc<str>>,
     /// The files and modules that are being read, for the check of cycles.
     open: Vec<PathBuf>,
+    /// The probes that the conditions of the includes read: each resource comes after them.
+    probes: Arc<BTreeSet<String>>,
 }
 
 impl Context {
@@ -131,10 +123,11 @@ struct Expander<'a> {
     facts: Arc<Facts>,
     cache: Cache,
     documents: Vec<Document>,
-    resources: usize,
-    is_over_budget: bool,
+    used: Used,
     is_complete: bool,
     uses: UseRecord,
+    /// The declared probes by instance.
+    probes: HashMap<Arc<str>, DeclaredProbes>,
 }
 
 /// The keys of a graph file, and of a file of a module.
@@ -198,10 +191,10 @@ fn new_expander<'a>(
         facts,
         cache: Cache::default(),
         documents: Vec::new(),
-        resources: 0,
-        is_over_budget: false,
+        used: Used::default(),
         is_complete: true,
         uses: UseRecord::default(),
+        probes: HashMap::new(),
     }
 }
 
@@ -218,6 +211,7 @@ impl Expander<'_> {
                 origin: Arc::new(Origin::default()),
                 inactive: None,
                 item: None,
+                probes: Arc::default(),
             });
         }
         contexts
@@ -229,12 +223,14 @@ impl Expander<'_> {
             self.check_keys(context, &GRAPH_KEYS);
         }
         for context in &contexts {
+            self.note_probes(context);
             self.define_variables(context);
         }
         self.define_given_variables();
         let contexts = self.follow_includes(contexts);
         let vars = self.evaluate_variables();
         for mut context in contexts {
+            self.see_probes(&mut context);
             context.scope.vars = Arc::clone(&vars);
             self.expand_document(&context);
         }
@@ -246,14 +242,9 @@ impl Expander<'_> {
         if let Some(known) = self.parsed.get(&file.path) {
             return Some(Arc::clone(known));
         }
-        let scan = super::read::prescan::scan(&file.text);
-        super::refuse_characters(&file, &scan, self.problems);
-        let tree = if scan.bad.is_empty() {
-            super::document::parse::parse(&file, self.problems).map(Tree::into_owned)
-        } else {
-            None
-        };
-        let Some(tree) = tree else {
+        let is_text = super::read::refused_characters::check_characters(&file, self.problems);
+        let tree = is_text.then(|| super::document::parse::parse(&file, self.problems)).flatten();
+        let Some(tree) = tree.map(Tree::into_owned) else {
             self.is_complete = false;
             return None;
         };
@@ -273,7 +264,7 @@ impl Expander<'_> {
             return;
         }
         let pairs = context.tree().entries(root).to_vec();
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         for (key, _) in pairs {
             let Some(text) = context.text_of(key).map(str::to_owned) else { continue };
             if !seen.insert(text.clone()) {
@@ -354,21 +345,6 @@ impl Expander<'_> {
             self.is_complete = false;
         }
         self.problems.push(problem.at(Some(context.place(span))));
-    }
-
-    /// Counts a resource; returns false when the limit is exceeded.
-    fn count_resource(&mut self, context: &Context, node: usize, of: &str) -> bool {
-        self.resources += 1;
-        if self.resources <= MOST_RESOURCES {
-            return true;
-        }
-        if !self.is_over_budget {
-            self.is_over_budget = true;
-            let what = format!("the graph grows above {MOST_RESOURCES} resources here");
-            let hint = format!("{of} grew; make its list shorter, or split the graph");
-            self.report(context, node, Problem::new(Code::Budget, what).hint(hint));
-        }
-        false
     }
 }
 

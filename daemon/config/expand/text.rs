@@ -1,7 +1,8 @@
 //! Scalars with `${ }`: a scalar that is one expression keeps the type of its value, any other becomes a string.
 
-use super::evaluate::{Outcome, Written};
+use super::budget::LONGEST_TEXT;
 use super::{Context, Expander};
+use crate::config::expand::evaluate::{Outcome, Written};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
 use crate::expressions::Value;
@@ -64,6 +65,15 @@ fn expression_end(text: &str) -> Option<usize> {
     None
 }
 
+/// Appends a value to a text; returns false if the text would be too long.
+pub(super) fn append_text(joined: &mut String, text: &str) -> bool {
+    let fits = joined.len() + text.len() <= LONGEST_TEXT;
+    if fits {
+        joined.push_str(text);
+    }
+    fits
+}
+
 impl Expander<'_> {
     /// Splits a scalar; reports an expression without an end.
     pub(super) fn split_node(&mut self, context: &Context, node: usize) -> Option<Vec<Part>> {
@@ -105,17 +115,11 @@ impl Expander<'_> {
                 Part::Expression(text) => text,
             };
             match self.evaluate(context, Written::find(context, text, span)) {
-                Outcome::Known(value) => {
-                    if let Some(text) = value.embedded_text() {
-                        joined.push_str(&text);
-                    } else {
-                        let kind = super::values::kind_of(&value);
-                        let what = format!("`${{{}}}` is {kind}, within text", quoted(text));
-                        let hint = "only strings, integers and bools are embedded in text";
-                        self.report(context, node, Problem::new(Code::Expression, what).hint(hint));
-                        return Outcome::Failed;
-                    }
-                }
+                Outcome::Known(value) => match value.embedded_text() {
+                    Some(text) if append_text(&mut joined, &text) => {}
+                    Some(_) => return self.too_long(context, node),
+                    None => return self.not_embedded(context, node, (text, &value)),
+                },
                 Outcome::Unknown(until) => unknown = Some(until),
                 Outcome::Failed => return Outcome::Failed,
             }
@@ -124,6 +128,28 @@ impl Expander<'_> {
             Some(until) => Outcome::Unknown(until),
             None => Outcome::Known(Value::Text(joined)),
         }
+    }
+
+    /// Reports a value that cannot stand within text.
+    fn not_embedded(
+        &mut self,
+        context: &Context,
+        node: usize,
+        (text, value): (&str, &Value),
+    ) -> Outcome<Value> {
+        let kind = crate::config::expand::values::kind_of(value);
+        let what = format!("`${{{}}}` is {kind}, within text", quoted(text));
+        let hint = "only strings, integers and bools are embedded in text";
+        self.report(context, node, Problem::new(Code::Expression, what).hint(hint));
+        Outcome::Failed
+    }
+
+    /// Reports a text that its expressions make too long.
+    pub(super) fn too_long<T>(&mut self, context: &Context, node: usize) -> Outcome<T> {
+        let what = format!("the text would be longer than {} MiB", LONGEST_TEXT >> 20);
+        let hint = "embed shorter values";
+        self.report(context, node, Problem::new(Code::Expression, what).hint(hint));
+        Outcome::Failed
     }
 
     /// Evaluates a scalar whose value must be known now.

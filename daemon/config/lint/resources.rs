@@ -36,8 +36,14 @@ pub(super) fn advise(
                     continue;
                 };
                 let field = spec.fields.iter().find(|field| field.name == key_text);
-                let is_literal =
-                    field.is_some_and(|field| matches!(field.mode, Some(FieldMode::Literal(_))));
+                let is_literal = field.is_some_and(|field| match field.mode {
+                    Some(FieldMode::Literal(_)) => true,
+                    // A shell reads the text of the command.
+                    Some(FieldMode::Argv(shell)) => {
+                        !shell.is_empty() && file.tree.entry(item, shell).is_some()
+                    }
+                    _ => false,
+                });
                 if is_literal && text.contains("${") {
                     let what =
                         format!("`{key_text}` of {identity} is copied as it is, with its `${{`");
@@ -126,7 +132,13 @@ fn advise_template(
     let Some(parsed) = text.and_then(|text| Template::parse("template", &text, None).ok()) else {
         return;
     };
-    for printed in parsed.printed_without_sh().into_iter().take(5) {
+    // A value of `values` is known at run time: it takes no filter.
+    let values = file.tree.entry(item, "values").map(|(_, values)| file.tree.entries(values));
+    let is_value = |text: &str| {
+        values.unwrap_or_default().iter().any(|(name, _)| file.text_of(*name) == Some(text))
+    };
+    let printed = parsed.printed_without_sh().into_iter();
+    for printed in printed.filter(|printed| !is_value(&printed.text)).take(5) {
         let what = format!(
             "the template of {identity} prints `{}` without `sh` in line {}",
             quoted(&printed.text),

@@ -43,7 +43,6 @@ codes! {
     MergeKey = "C010", "A YAML merge key names no map.";
     Aliases = "C011", "YAML aliases are recursive or expand beyond the limit.";
     Depth = "C012", "The text is nested too deeply.";
-    Readers = "C013", "YAML parsers interpret the text differently.";
     Untrusted = "C014", "Another user could change a file read by root.";
     UnknownKey = "C101", "An unknown key.";
     DuplicateKey = "C102", "A duplicate key.";

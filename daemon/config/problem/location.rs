@@ -1,4 +1,4 @@
-//! Locations: parts of a graph by index, and their positions if the slow reader has run.
+//! Locations: parts of a graph by index, and their positions.
 
 use super::Place;
 use crate::config::ast::Spans;
@@ -39,7 +39,7 @@ pub(in crate::config) struct DocumentInfo {
     pub(in crate::config) origin: Arc<Origin>,
 }
 
-/// The positions of all parts; empty after the fast reader.
+/// The positions of all parts, by file.
 #[derive(Debug)]
 pub(in crate::config) struct SourceMap<'a> {
     pub(in crate::config) sources: &'a [Arc<SourceFile>],

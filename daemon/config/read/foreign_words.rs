@@ -1,6 +1,9 @@
 //! The words of other tools: each gets a hint with the line as this language writes it.
 
-use steadfast_resources::KindSpec;
+use steadfast_resources::{FieldType, KindSpec};
+
+/// The maximum length of a value that a hint repeats.
+const LONGEST_VALUE: usize = 60;
 
 /// A key of another tool, the key here that must exist for the hint to fit, and the line as it is written here.
 type Word = (&'static str, &'static str, &'static str);
@@ -84,12 +87,83 @@ const KINDS: &[(&str, &str)] = &[
     ("authorized_key", "ssh:authorized_key"),
 ];
 
-/// Returns a hint for a key of another tool.
-pub(in crate::config) fn hint_for(key: &str, spec: &KindSpec) -> Option<String> {
+/// Returns a hint for a key of another tool: the line as it is written here, with the value of the user if the value
+/// has the same meaning.
+pub(in crate::config) fn hint_for(
+    key: &str,
+    spec: &KindSpec,
+    value: Option<&str>,
+) -> Option<String> {
     let has = |field: &str| field.is_empty() || spec.fields.iter().any(|f| f.name == field);
     let of_kind = KEYS.iter().find(|(word, field, _)| *word == key && has(field));
     let (_, _, line) = of_kind?;
-    Some(if line.starts_with("remove") { (*line).to_owned() } else { format!("write: {line}") })
+    if line.starts_with("remove") {
+        return Some((*line).to_owned());
+    }
+    let own = value.and_then(|value| own_line(line, (key, value), spec));
+    Some(format!("write: {}", own.unwrap_or_else(|| (*line).to_owned())))
+}
+
+/// Returns the line with the value of the user; none for a value without a counterpart here.
+fn own_line(line: &str, (key, value): (&str, &str), spec: &KindSpec) -> Option<String> {
+    let value = value.trim();
+    if value.is_empty() || value.chars().count() > LONGEST_VALUE || value.contains(['\n', '\r']) {
+        return None;
+    }
+    let (field, example) = line.split_once(": ")?;
+    let is_on = !["false", "no", "absent", "stopped", "uninstalled", "removed"].contains(&value);
+    let is_on = is_on != (key == "absent");
+    match (field, key) {
+        ("state", "version") => {}
+        ("state", _) => return Some(format!("state: {}", state_word(spec, value, is_on)?)),
+        ("startup", "ensure" | "enable" | "enabled") if key != "ensure" => {
+            return Some(format!("startup: {}", if is_on { "enabled" } else { "disabled" }));
+        }
+        ("user", "become" | "sudo") => return is_on.then(|| line.to_owned()),
+        ("after" | "subscribe" | "notify", _) => {
+            return value.contains('[').then(|| format!("{field}: [\"{value}\"]"));
+        }
+        ("for_each", "count") | ("labels", _) => return None,
+        ("shell", _) => return Some(format!("shell: /bin/sh and cmd: {}", quote(value))),
+        _ => {}
+    }
+    if example.starts_with("/absolute") && !value.starts_with('/') && !value.starts_with("{{") {
+        return None;
+    }
+    // `{{ users }}` of other tools is a variable.
+    let name = value.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}")).map(str::trim);
+    let value = match (name, example) {
+        (Some(name), _) if field == "for_each" || field == "when" => format!("vars.{name}"),
+        (Some(name), _) => quote(&format!("${{vars.{name}}}")),
+        (None, _)
+            if field == "for_each" && value.chars().all(|c| c.is_alphanumeric() || c == '_') =>
+        {
+            format!("vars.{value}")
+        }
+        (None, _) if field == "when" || field == "for_each" => value.to_owned(),
+        (None, _) => quote(value),
+    };
+    Some(format!("{field}: {value}"))
+}
+
+/// Returns the word for a state of this kind.
+fn state_word(spec: &KindSpec, value: &str, is_on: bool) -> Option<&'static str> {
+    let field = spec.fields.iter().find(|field| field.name == "state")?;
+    let words = match field.takes {
+        FieldType::Choice(words) => words,
+        _ => &["installed", "absent"],
+    };
+    let same = words.iter().copied().find(|word| *word == value);
+    let off = ["absent", "stopped"];
+    let first = words.iter().copied().find(|word| off.contains(word) != is_on);
+    same.or(first)
+}
+
+/// Quotes a value that YAML would read as something else.
+fn quote(value: &str) -> String {
+    let is_plain = value.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '/' || c == '.')
+        && !value.contains([':', '#', '"', '\'', '{', '}', '[', ']', ',']);
+    if is_plain { value.to_owned() } else { format!("'{}'", value.replace('\'', "''")) }
 }
 
 /// Returns the kind here that does the work of a kind of another tool.

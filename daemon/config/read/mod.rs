@@ -1,22 +1,19 @@
-//! The readers of graph files. This file is the second half of the slow reader: it turns the YAML tree into a graph
-//! file, and reports every problem with its place.
+//! The reader of graph files: turns the YAML tree into a graph file, and reports every problem with its place.
 //!
 //! A reader must not compare resources; that is the task of `checks`. Reading order: `files` (paths to texts),
-//! `prescan`, the fast reader (`typed`, `deserialize`), the slow reader (`syntax_errors`, this file, `resources`,
-//! `receives`, `world`), which walks a document, `nesting` (a check of all paths, which runs with `checks`), and
-//! `readers_agree_tests`.
+//! `refused_characters`, `syntax_errors`, this file, `resources`, `receives`, `world`, and `nesting` (a check of all
+//! paths, which runs with `checks`).
 
-pub(super) mod deserialize;
+#[cfg(test)]
+mod any_text_tests;
 pub(super) mod files;
 pub(super) mod foreign_words;
 pub(super) mod nesting;
-pub(super) mod prescan;
-#[cfg(test)]
-pub(super) mod readers_agree_tests;
 pub(super) mod receives;
+pub(super) mod refused_characters;
 pub(super) mod resources;
 pub(super) mod syntax_errors;
-pub(super) mod typed;
+mod unknown_keys;
 pub(super) mod world;
 
 use super::ast::{Edge, EdgeSpots, End, GraphFile, Spans};
@@ -26,8 +23,8 @@ use super::problem::code::Code;
 use super::problem::{Place, Problem, Problems, quoted};
 use super::scalar::Scalar;
 use super::source_file::{SourceFile, Span};
-use crate::suggestion::{hint_for_unknown, nearest};
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::sync::Arc;
 use steadfast_resources::KindSet;
 use steadfast_resources::ResourceId;
@@ -40,7 +37,7 @@ pub(super) fn read(
 ) -> Option<GraphFile> {
     let tree = parse::parse(source, problems)?;
     let (origin, notes) = (Origin::default(), HashMap::new());
-    let (instance, item) = (String::new(), None);
+    let (instance, item) = (Arc::default(), None);
     let mut reader = Reader {
         source,
         kinds,
@@ -65,7 +62,7 @@ pub(super) fn read_document(
         kinds,
         tree: &document.tree,
         origin: &document.origin,
-        instance: document.origin.prefix(),
+        instance: document.origin.prefix().into(),
         notes: &document.notes,
         item: None,
         problems,
@@ -85,7 +82,7 @@ pub(super) struct Reader<'t, 'p> {
     pub(super) tree: &'t Tree<'t>,
     pub(super) origin: &'t Origin,
     /// The prefix of identities: `shop/` in the instance `shop` of a module.
-    pub(super) instance: String,
+    pub(super) instance: Arc<str>,
     pub(super) notes: &'t HashMap<usize, Note>,
     /// The key of the loop item whose resource is being read.
     pub(super) item: Option<Arc<str>>,
@@ -105,6 +102,9 @@ pub(super) fn chain_of(origin: &Origin, item: Option<&str>) -> Vec<String> {
     let item = item.map(|item| format!("in the loop: item `{}`", quoted(item)));
     item.into_iter().chain(origin.chain.iter().cloned()).collect()
 }
+
+/// The size up to which the keys of a map are compared one by one, which is faster than a table.
+const FEW_KEYS: usize = 24;
 
 const TOP: [&str; 6] = ["graph", "comment", "secrets", "resources", "edges", "collect"];
 const EDGE: [&str; 4] = ["name", "from", "to", "notify"];
@@ -143,26 +143,9 @@ impl<'t> Reader<'t, '_> {
         file
     }
 
-    fn unknown_top(&mut self, key: &str, span: Span) {
-        let place = Some(self.place_of(span));
-        let problem = match key {
-            "remote" => Problem::new(Code::KeyLater, "`remote` is not in this build")
-                .hint("run steadfast on each host"),
-            "types" => Problem::new(Code::UnknownKey, "unknown key `types`")
-                .hint("use `resources` instead"),
-            _ => {
-                let hint = nearest(key, TOP).map(|near| format!("did you mean `{near}`?"));
-                let known = format!("valid keys: {}", TOP.join(", "));
-                Problem::new(Code::UnknownKey, format!("unknown key `{}`", quoted(key)))
-                    .hint(hint.unwrap_or(known))
-            }
-        };
-        self.say(problem.at(place));
-    }
-
     fn edges(&mut self, entry: Entry<'t>, file: &mut GraphFile) {
         for item in self.list(entry, "`edges`", "a list of edges").unwrap_or_default() {
-            let Some(entries) = self.map(item, "an edge", "a map with `from` and `to`") else {
+            let Some(entries) = self.map(*item, "an edge", "a map with `from` and `to`") else {
                 continue;
             };
             let (mut from, mut to, mut notify) = (None, None, false);
@@ -188,7 +171,7 @@ impl<'t> Reader<'t, '_> {
                 _ if self.problems.errors() > problems => {}
                 (from, _) => {
                     let key = if from.is_none() { "from" } else { "to" };
-                    self.missing(item, key, "an edge");
+                    self.missing(*item, key, "an edge");
                 }
             }
         }
@@ -211,10 +194,10 @@ impl<'t> Reader<'t, '_> {
             .unwrap_or_default()
         {
             match entry.key {
-                "kind" => kind = self.text(entry, &format!("`kind` in {what}")),
+                "kind" => kind = self.text(entry, format_args!("`kind` in {what}")),
                 "name" => {
                     span = self.value_span(entry);
-                    name = self.text(entry, &format!("`name` in {what}"));
+                    name = self.text(entry, format_args!("`name` in {what}"));
                 }
                 "type" => self.say(
                     Problem::new(Code::UnknownKey, format!("unknown key `type` in {what}"))
@@ -307,7 +290,12 @@ impl<'t> Reader<'t, '_> {
     }
 
     /// Returns the entries of a map, each key once; reports a node that is no map.
-    pub(super) fn map(&mut self, id: usize, what: &str, wants: &str) -> Option<Vec<Entry<'t>>> {
+    pub(super) fn map(
+        &mut self,
+        id: usize,
+        what: impl Display,
+        wants: &str,
+    ) -> Option<Vec<Entry<'t>>> {
         let Some(Node::Map(pairs)) = self.tree.node(id) else {
             let problem = format!("{what} should be {wants}, found {}", self.shape(id));
             let place = self.place_of(self.tree.span(id));
@@ -315,17 +303,23 @@ impl<'t> Reader<'t, '_> {
             return None;
         };
         let mut entries: Vec<Entry<'t>> = Vec::with_capacity(pairs.len());
-        let mut first = HashMap::new();
+        let mut keys = HashMap::new();
         for (key_id, value) in pairs {
             let (key_span, value) = (self.tree.span(*key_id), *value);
-            let place = self.place_of(key_span);
             let Some(scalar) = self.scalar(*key_id) else {
                 let problem = format!("a key should be a string, found {}", self.found(*key_id));
+                let place = self.place_of(key_span);
                 self.say(Problem::new(Code::Type, problem).at(Some(place)));
                 continue;
             };
             let key = scalar.text.as_ref();
-            if let Some(before) = first.insert(key, key_span) {
+            let before = if pairs.len() <= FEW_KEYS {
+                entries.iter().find(|entry| entry.key == key).map(|entry| entry.key_span)
+            } else {
+                keys.insert(key, key_span)
+            };
+            if let Some(before) = before {
+                let place = self.place_of(key_span);
                 let mut earlier = self.place_of(before);
                 earlier.label = Some("first given here".to_owned());
                 let problem = format!("`{}` is given twice in {what}", quoted(key));
@@ -340,10 +334,15 @@ impl<'t> Reader<'t, '_> {
     }
 
     /// Returns the items of a list; null is an empty list.
-    pub(super) fn list(&mut self, entry: Entry<'t>, what: &str, wants: &str) -> Option<Vec<usize>> {
+    pub(super) fn list(
+        &mut self,
+        entry: Entry<'t>,
+        what: impl Display,
+        wants: &str,
+    ) -> Option<&'t [usize]> {
         match self.tree.node(entry.value) {
-            Some(Node::List(items)) => Some(items.clone()),
-            _ if self.is_null(entry.value) => Some(Vec::new()),
+            Some(Node::List(items)) => Some(items),
+            _ if self.is_null(entry.value) => Some(&[]),
             _ => {
                 let problem =
                     format!("{what} should be {wants}, found {}", self.shape(entry.value));
@@ -358,7 +357,7 @@ impl<'t> Reader<'t, '_> {
     }
 
     /// Returns a text; reports a missing one.
-    pub(super) fn text(&mut self, entry: Entry<'t>, what: &str) -> Option<String> {
+    pub(super) fn text(&mut self, entry: Entry<'t>, what: impl Display) -> Option<String> {
         match self.scalar(entry.value) {
             Some(scalar) if !scalar.is_null() => Some(scalar.text.to_string()),
             _ => {
@@ -379,30 +378,9 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    pub(super) fn unknown(&mut self, key: &str, span: Span, what: &str, known: &[&str]) {
-        let hint = hint_for_unknown(key, known, explained_topic(what));
-        let problem = format!("unknown key `{}` in {what}", quoted(key));
-        let place = self.place_of(span);
-        self.say(Problem::new(Code::UnknownKey, problem).hint(hint).at(Some(place)));
-    }
-
-    pub(super) fn missing(&mut self, id: usize, key: &str, what: &str) {
+    pub(super) fn missing(&mut self, id: usize, key: &str, what: impl Display) {
         let problem = format!("{what} needs `{key}`");
         let place = self.place_of(self.tree.span(id));
         self.say(Problem::new(Code::MissingKey, problem).at(Some(place)));
     }
-}
-
-/// Returns the topic of `steadfast explain` for the keys of an object of the graph, as messages name it.
-fn explained_topic(what: &str) -> Option<&str> {
-    if what.starts_with("`meta`") {
-        return Some("meta");
-    }
-    if what == "the settings" {
-        return Some("settings");
-    }
-    if let Some((_, rest)) = what.split_once("entry of `") {
-        return rest.split_once('`').map(|(kind, _)| kind);
-    }
-    what.split_once('[').map(|(kind, _)| kind)
 }

@@ -1,14 +1,17 @@
-//! The slow reader's walk over received values: `recv`, `{secret: NAME}`, and the top-level key `secrets`.
+//! The reader's walk over received values: `recv`, `{secret: NAME}`, and the top-level key `secrets`.
 
 use super::{Entry, Reader};
-use crate::config::ast::{GraphFile, Receive, Reference, ResourceSpots, Supplied};
+use crate::config::ast::{DefaultValue, GraphFile, Receive, Reference, ResourceSpots, Supplied};
 use crate::config::document::tree::Node;
+use crate::config::expand::resources::templates::has_templates;
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
+use crate::config::scalar::{self, Scalar};
 use crate::config::source_file::Span;
+use std::fmt::Display;
 use std::path::PathBuf;
 use steadfast_resources::host::Supply;
-use steadfast_resources::{FieldSpec, FieldType};
+use steadfast_resources::{FieldSpec, FieldType, KindSpec};
 
 /// The output of the walk: the received values and their positions.
 pub(in crate::config) struct Received<'a> {
@@ -16,8 +19,25 @@ pub(in crate::config) struct Received<'a> {
     pub(in crate::config) spots: &'a mut ResourceSpots,
 }
 
-const LONG: [&str; 5] = ["from", "key", "template", "values", "world"];
-const VALUE: [&str; 4] = ["from", "key", "secret", "world"];
+/// A source as it is read: the template, the values by name, and their defaults.
+#[derive(Debug, Default)]
+struct Source {
+    template: Option<String>,
+    values: Vec<(String, Reference)>,
+    defaults: Vec<DefaultValue>,
+}
+
+impl Source {
+    fn add(&mut self, name: &str, read: Option<(Reference, Option<DefaultValue>)>) {
+        let Some((reference, default)) = read else { return };
+        self.values.push((name.to_owned(), reference));
+        let name = name.to_owned();
+        self.defaults.extend(default.map(|default| DefaultValue { name, ..default }));
+    }
+}
+
+const LONG: [&str; 6] = ["from", "key", "template", "values", "world", "default"];
+const VALUE: [&str; 5] = ["from", "key", "secret", "world", "default"];
 const SUPPLY: [&str; 3] = ["credential", "file", "command"];
 const WANTS: &str = "a value as \"kind[name].key\", or a map with `from` and `key`";
 
@@ -25,8 +45,9 @@ impl<'t> Reader<'t, '_> {
     /// Reads `recv`, a map from fields to their sources.
     pub(in crate::config) fn receives(
         &mut self,
+        spec: &KindSpec,
         entry: Entry<'t>,
-        what: &str,
+        what: impl Display,
         into: &mut Received<'_>,
     ) {
         if self.is_null(entry.value) {
@@ -35,26 +56,73 @@ impl<'t> Reader<'t, '_> {
         let what = format!("`recv` of {what}");
         for entry in self.map(entry.value, &what, "a map of fields").unwrap_or_default() {
             let what = format!("`{}` in {what}", quoted(entry.key));
-            if let Some((template, values)) = self.received(entry, &what) {
-                into.spots.receives.push(self.value_span(entry));
-                into.list.push(Receive { target: entry.key.to_owned(), template, values });
+            let Some(source) = self.received(entry, &what) else { continue };
+            let is_rendered = self.tree.is_rendered(entry.value);
+            if entry.key == "content"
+                && source.template.is_some()
+                && !is_rendered
+                && has_templates(spec)
+            {
+                self.refuse_old_template(entry, &source);
+                continue;
+            }
+            self.check_defaults(spec, entry, &source);
+            let Source { template, values, defaults } = source;
+            into.spots.receives.push(self.value_span(entry));
+            let (target, is_default) = (entry.key.to_owned(), false);
+            into.list.push(Receive { target, template, values, defaults, is_default });
+        }
+    }
+
+    /// Reports the template of a received `content`, which has keys of its own, with the lines to write.
+    fn refuse_old_template(&mut self, entry: Entry<'t>, source: &Source) {
+        let printed: Vec<String> =
+            source.values.iter().map(|(name, _)| format!("{{{{ {name} }}}}")).collect();
+        let prefix = self.instance.to_string();
+        let value = |(name, reference): &(String, Reference)| match reference {
+            Reference::Sent(from, key) => {
+                let from = from.strip_prefix(prefix.as_str()).unwrap_or(from);
+                format!("{name}: \"{from}.{key}\"")
+            }
+            Reference::Secret(_) => format!("{name}: {{secret: NAME}}"),
+            Reference::World(key) => format!("{name}: {{world: \"{key}\"}}"),
+        };
+        let values: Vec<String> = source.values.iter().map(value).collect();
+        let what =
+            "`recv` takes no template for `content`: write `template` and `values` beside it";
+        let hint = format!(
+            "write: template: {{text: \"… {} …\"}}, values: {{{}}}",
+            printed.join(" … "),
+            values.join(", ")
+        );
+        let place = Some(self.place_of(self.value_span(entry)));
+        self.say(Problem::new(Code::Receive, what).hint(hint).at(place));
+    }
+
+    /// Reports a default that does not fit its field.
+    fn check_defaults(&mut self, spec: &KindSpec, entry: Entry<'t>, source: &Source) {
+        let field = spec.fields.iter().find(|field| field.name == entry.key);
+        let Some(field) = field.filter(|_| source.template.is_none()) else { return };
+        for default in &source.defaults {
+            let scalar = Scalar { text: default.text.as_str().into(), plain: default.plain };
+            if scalar::convert(field.takes, scalar).is_none() {
+                let wants = scalar::wants(field.takes);
+                let what = format!("the default of `{}` should be {wants}", field.name);
+                self.refuse(Code::Receive, what, self.value_span(entry));
             }
         }
     }
 
-    #[expect(clippy::type_complexity, reason = "a template, and its values by name")]
-    fn received(
-        &mut self,
-        entry: Entry<'t>,
-        what: &str,
-    ) -> Option<(Option<String>, Vec<(String, Reference)>)> {
+    fn received(&mut self, entry: Entry<'t>, what: &str) -> Option<Source> {
+        let mut source = Source::default();
         if !self.is_map(entry.value) {
-            return Some((None, vec![(String::new(), self.reference(entry, what)?)]));
+            source.add("", Some(self.reference(entry, what)?));
+            return Some(source);
         }
         let entries = self.map(entry.value, what, WANTS)?;
         let problems = self.problems.errors();
-        let (mut from, mut key, mut template, mut values) = (None, None, None, Vec::new());
-        let mut world = None;
+        let (mut from, mut key, mut template, mut world) = (None, None, None, None);
+        let mut default = None;
         for inner in entries {
             let name = format!("`{}` in {what}", quoted(inner.key));
             match inner.key {
@@ -62,38 +130,53 @@ impl<'t> Reader<'t, '_> {
                 "key" => key = self.text(inner, &name),
                 "template" => template = self.text(inner, &name),
                 "world" => world = self.text(inner, &name),
+                "default" => default = self.default_value(inner, &name),
                 "values" => {
                     for value in self.map(inner.value, &name, "a map of values").unwrap_or_default()
                     {
                         let name = format!("`{}` in {name}", quoted(value.key));
                         let reference = self.reference(value, &name);
-                        values.extend(reference.map(|r| (value.key.to_owned(), r)));
+                        source.add(value.key, reference);
                     }
                 }
                 other => self.unknown(other, inner.key_span, what, &LONG),
             }
         }
         match (from, key, template, world) {
-            _ if self.problems.errors() > problems => None,
-            (Some(from), Some(key), None, None) if values.is_empty() => {
+            _ if self.problems.errors() > problems => return None,
+            (Some(from), Some(key), None, None) if source.values.is_empty() => {
                 let from = format!("{}{from}", self.instance);
-                Some((None, vec![(String::new(), Reference::Sent(from, key))]))
+                source.add("", Some((Reference::Sent(from, key), default)));
             }
-            (None, None, None, Some(key)) if values.is_empty() => {
-                Some((None, vec![(String::new(), Reference::World(key))]))
+            (None, None, None, Some(key)) if source.values.is_empty() && default.is_none() => {
+                source.add("", Some((Reference::World(key), None)));
             }
-            (None, None, Some(template), None) => Some((Some(template), values)),
+            (None, None, Some(template), None) if default.is_none() => {
+                source.template = Some(template);
+            }
             _ => {
                 let problem =
                     format!("{what} should be `from` and `key`, or `template` and `values`");
                 self.refuse(Code::Receive, problem, self.value_span(entry));
-                None
+                return None;
             }
         }
+        Some(source)
+    }
+
+    /// Reads `default`, the value that a receiver uses while its sender is inactive.
+    fn default_value(&mut self, entry: Entry<'t>, what: &str) -> Option<DefaultValue> {
+        let plain = self.scalar(entry.value).is_some_and(|scalar| scalar.plain);
+        let text = self.text(entry, what)?;
+        Some(DefaultValue { name: String::new(), text, plain })
     }
 
     /// Reads one source: `kind[name].key`, `{from, key}`, or `{secret}`.
-    fn reference(&mut self, entry: Entry<'t>, what: &str) -> Option<Reference> {
+    fn reference(
+        &mut self,
+        entry: Entry<'t>,
+        what: &str,
+    ) -> Option<(Reference, Option<DefaultValue>)> {
         if !self.is_map(entry.value) {
             let text = self.text(entry, what)?;
             let cut = text.rfind("].").and_then(|at| Some((text.get(..=at)?, text.get(at + 2..)?)));
@@ -102,10 +185,12 @@ impl<'t> Reader<'t, '_> {
                 self.refuse(Code::Receive, problem, self.value_span(entry));
                 return None;
             };
-            return Some(Reference::Sent(format!("{}{from}", self.instance), key.to_owned()));
+            let sent = Reference::Sent(format!("{}{from}", self.instance), key.to_owned());
+            return Some((sent, None));
         }
         let problems = self.problems.errors();
         let (mut from, mut key, mut secret, mut world) = (None, None, None, None);
+        let mut default = None;
         for inner in self.map(entry.value, what, WANTS)? {
             let name = format!("`{}` in {what}", quoted(inner.key));
             match inner.key {
@@ -113,15 +198,20 @@ impl<'t> Reader<'t, '_> {
                 "key" => key = self.text(inner, &name),
                 "secret" => secret = self.text(inner, &name),
                 "world" => world = self.text(inner, &name),
+                "default" => default = self.default_value(inner, &name),
                 other => self.unknown(other, inner.key_span, what, &VALUE),
             }
         }
         match (from, key, secret, world) {
             (Some(from), Some(key), None, None) => {
-                Some(Reference::Sent(format!("{}{from}", self.instance), key))
+                Some((Reference::Sent(format!("{}{from}", self.instance), key), default))
             }
-            (None, None, Some(name), None) => Some(Reference::Secret(name)),
-            (None, None, None, Some(key)) => Some(Reference::World(key)),
+            (None, None, Some(name), None) if default.is_none() => {
+                Some((Reference::Secret(name), None))
+            }
+            (None, None, None, Some(key)) if default.is_none() => {
+                Some((Reference::World(key), None))
+            }
             _ => {
                 if self.problems.errors() == problems {
                     let problem = format!("{what} should be `from` and `key`, or `secret`");
@@ -143,7 +233,8 @@ impl<'t> Reader<'t, '_> {
         let mut take = |target: String, name: String, span: Span| {
             into.spots.receives.push(span);
             let values = vec![(String::new(), Reference::Secret(name))];
-            into.list.push(Receive { target, template: None, values });
+            let (template, defaults, is_default) = (None, Vec::new(), false);
+            into.list.push(Receive { target, template, values, defaults, is_default });
         };
         // In a map `secret` is a key like any other.
         let is_map = field.takes == FieldType::TextMap;

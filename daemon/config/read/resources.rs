@@ -1,9 +1,10 @@
-//! The slow reader's walk over `resources`.
+//! The reader's walk over `resources`.
 
 use super::receives::Received;
-use super::{Entry, Reader, foreign_words};
+use super::{Entry, Reader};
 use crate::config::ast::{
-    FieldValues, GraphFile, Link, Relation, Resource, ResourceSpots, is_read_if_inactive,
+    FieldValues, GraphFile, Link, Relation, Resource, ResourceSpots, claim_field,
+    is_read_if_inactive,
 };
 use crate::config::checks::metaparams::{ALIASES, LABELS};
 use crate::config::document::tree::Node;
@@ -13,8 +14,9 @@ use crate::config::problem::{Problem, quoted};
 use crate::config::scalar;
 use crate::config::scalar::Scalar;
 use crate::config::source_file::Span;
-use crate::suggestion::{most_similar, nearest};
-use steadfast_resources::{FieldSpec, FieldType, KindSpec, Receives, Value};
+use std::fmt::{self, Display};
+use std::sync::Arc;
+use steadfast_resources::{FieldSpec, FieldType, KindSpec, Value};
 
 impl<'t> Reader<'t, '_> {
     pub(in crate::config) fn resources(&mut self, entry: Entry<'t>, file: &mut GraphFile) {
@@ -31,32 +33,11 @@ impl<'t> Reader<'t, '_> {
             }
             for item in self.list(kind, &what, wants).unwrap_or_default() {
                 match spec {
-                    Some(spec) => self.resource(spec, item, file),
-                    None => self.stranger(kind.key, item, file),
+                    Some(spec) => self.resource(spec, *item, file),
+                    None => self.stranger(kind.key, *item, file),
                 }
             }
         }
-    }
-
-    fn unknown_kind(&mut self, kind: Entry<'t>) {
-        let name = quoted(kind.key);
-        let problem = if self.kinds.is_elsewhere(kind.key) {
-            let problem =
-                Problem::new(Code::KindLater, format!("kind `{name}` is not in this build"));
-            let known: Vec<&str> = self.kinds.names().collect();
-            problem.hint(known_kinds(kind.key, &known))
-        } else {
-            let foreign = foreign_words::kind_for(kind.key).filter(|it| self.kinds.is_known(it));
-            let near = foreign.or_else(|| nearest(kind.key, self.kinds.names()));
-            let near = near.map(|near| match foreign {
-                Some(kind) => format!("write: {kind}:"),
-                None => format!("did you mean `{near}`?"),
-            });
-            let known: Vec<&str> = self.kinds.names().collect();
-            let hint = near.unwrap_or_else(|| known_kinds(kind.key, &known));
-            Problem::new(Code::UnknownKind, format!("unknown kind `{name}`")).hint(hint)
-        };
-        self.say(problem.at(Some(self.place_of(kind.key_span))));
     }
 
     /// Records the identity of a resource of an unknown kind, so that edges to it are not reported too.
@@ -78,7 +59,6 @@ impl<'t> Reader<'t, '_> {
             spec,
             name: name.text.to_string(),
             given: FieldValues::default(),
-            built: None,
             meta: None,
             links: Box::default(),
             aliases: Box::default(),
@@ -96,17 +76,11 @@ impl<'t> Reader<'t, '_> {
         true
     }
 
-    /// Returns the identity of a resource in messages.
-    fn identity(&self, spec: &KindSpec, named: Entry<'t>) -> Option<String> {
-        let name = self.scalar(named.value).filter(|name| !name.is_null())?;
-        Some(format!("{}{}[{}]", self.instance, spec.kind, quoted(&name.text)))
-    }
-
     fn add_links(
         &mut self,
         relation: Relation,
         entry: Entry<'t>,
-        what: &str,
+        what: impl Display,
         (links, spots): (&mut Vec<Link>, &mut ResourceSpots),
     ) {
         for (target, span) in self.links(entry, what) {
@@ -121,60 +95,60 @@ impl<'t> Reader<'t, '_> {
         if self.named_only(spec, item, file) {
             return;
         }
-        let kind = format!("an entry of `{}`", spec.kind);
         let note = self.notes.get(&item);
         self.item = note.and_then(|note| note.item.clone());
         let is_inactive = note.is_some_and(|note| note.inactive.is_some());
-        let Some(entries) = self.map(item, &kind, "a map with a `name`") else { return };
+        let instance = Arc::clone(&self.instance);
+        let mut what = ResourceLabel { instance: &instance, kind: spec.kind, name: None };
+        let Some(entries) = self.map(item, what, "a map with a `name`") else { return };
         let named = entries.iter().find(|entry| entry.key == "name").copied();
-        let what = named.and_then(|entry| self.identity(spec, entry)).unwrap_or(kind);
+        what.name = named.and_then(|named| self.scalar(named.value)).filter(|it| !it.is_null());
         let mut spots = ResourceSpots { item: self.item.clone(), ..ResourceSpots::default() };
+        spots.fields.reserve_exact(entries.len());
         let (mut name, mut meta, mut links) = (None, None, Vec::new());
         let (mut receives, mut aliases, mut export) = (Vec::new(), Vec::new(), None);
         let mut given = FieldValues::default();
         let mut labels = Vec::new();
         for entry in entries {
             if is_inactive && !is_read_if_inactive(spec, entry.key) {
-                // The fields of an inactive resource are not checked.
+                self.inactive_field(spec, entry, &mut given);
                 continue;
             }
             if entry.key == "name" {
                 spots.name = self.value_span(entry);
-                name = self.text(entry, &format!("`name` of {what}"));
+                name = self.text(entry, format_args!("`name` of {what}"));
             } else if entry.key == "meta" {
-                meta = self.meta(entry, &what, &mut spots);
+                meta = self.meta(entry, what, &mut spots);
             } else if let Some(relation) = Relation::parse(entry.key) {
-                self.add_links(relation, entry, &what, (&mut links, &mut spots));
+                self.add_links(relation, entry, what, (&mut links, &mut spots));
             } else if entry.key == ALIASES.name {
                 spots.fields.push((ALIASES.name, self.value_span(entry)));
-                if let Some(Value::Texts(texts)) = self.value(&ALIASES, entry, &what) {
+                if let Some(Value::Texts(texts)) = self.value(&ALIASES, entry, what) {
                     aliases = texts;
                 }
             } else if entry.key == "export" && !spec.fields.iter().any(|it| it.name == "export") {
-                export = self.export(entry, &what);
+                export = self.export(entry, what);
             } else if entry.key == LABELS.name && spec.fields.iter().all(|f| f.name != LABELS.name)
             {
-                if let Some(Value::TextMap(texts)) = self.value(&LABELS, entry, &what) {
+                if let Some(Value::TextMap(texts)) = self.value(&LABELS, entry, what) {
                     labels = texts;
                 }
             } else if entry.key == "recv" {
                 let mut into = Received { list: &mut receives, spots: &mut spots };
-                self.receives(entry, &what, &mut into);
-            } else if let Some(field) = spec.fields.iter().find(|field| field.name == entry.key) {
+                self.receives(spec, entry, what, &mut into);
+            } else if let Some(field) = self.known_field(spec, entry, what) {
                 spots.fields.push((field.name, self.value_span(entry)));
                 let mut into = Received { list: &mut receives, spots: &mut spots };
                 let Some(entry) = self.secret_field(field, entry, &mut into) else { continue };
-                if let Some(value) = self.field(spec, field, entry, &what) {
+                if let Some(value) = self.field(spec, field, entry, what) {
                     given.insert(field, value);
                 }
-            } else {
-                self.unknown_field(spec, entry, &what);
             }
         }
         let Some(name) = name else {
             // A misspelt `name` was reported before.
             if named.is_none() && self.problems.errors() == problems {
-                self.missing(item, "name", &what);
+                self.missing(item, "name", what);
             }
             return;
         };
@@ -182,7 +156,6 @@ impl<'t> Reader<'t, '_> {
             spec,
             name,
             given,
-            built: None,
             meta: meta.map(Box::new),
             links: links.into_boxed_slice(),
             aliases: aliases.into_boxed_slice(),
@@ -211,47 +184,41 @@ impl<'t> Reader<'t, '_> {
         .start
     }
 
-    fn unknown_field(&mut self, spec: &KindSpec, entry: Entry<'t>, what: &str) {
-        let mut known: Vec<&str> = vec!["name", "meta", "export", ALIASES.name, LABELS.name];
-        if spec.fields.iter().any(|field| field.receives > Receives::Nothing) {
-            known.push("recv");
-        }
-        known
-            .extend(spec.fields.iter().filter(|f| !f.later && f.ignored.is_none()).map(|f| f.name));
-        known.extend(Relation::NAMES);
-        if crate::config::checks::metaparams::META.iter().any(|field| field.name == entry.key) {
-            let problem = format!("unknown key `{}` in {what}", quoted(entry.key));
-            let problem = Problem::new(Code::UnknownKey, problem);
-            let hint = format!("put the key below `meta`: meta: {{ {}: … }}", entry.key);
-            self.say(problem.hint(hint).at(Some(self.place_of(entry.key_span))));
-        } else if let Some(hint) = foreign_words::hint_for(entry.key, spec) {
-            let problem = format!("unknown key `{}` in {what}", quoted(entry.key));
-            let place = self.place_of(entry.key_span);
-            self.say(Problem::new(Code::UnknownKey, problem).hint(hint).at(Some(place)));
-        } else {
-            self.unknown(entry.key, entry.key_span, what, &known);
-        }
-    }
-
     fn field(
         &mut self,
         spec: &KindSpec,
         field: &'static FieldSpec,
         entry: Entry<'t>,
-        what: &str,
+        what: impl Display,
     ) -> Option<Value> {
-        let place = Some(self.place_of(entry.key_span));
         if field.later {
             let problem = format!("`{}` in {what} is not in this build", field.name);
-            self.say(Problem::new(Code::KeyLater, problem).at(place));
+            let place = self.place_of(entry.key_span);
+            self.say(Problem::new(Code::KeyLater, problem).at(Some(place)));
         } else if let Some(why) = field.ignored {
             // One warning for each field and kind; equal warnings at other places are dropped at the end.
             let problem = format!("`{}` of {} has no effect", field.name, spec.kind);
-            self.say(Problem::new(Code::Ignored, problem).warning().hint(why).at(place));
+            let place = self.place_of(entry.key_span);
+            self.say(Problem::new(Code::Ignored, problem).warning().hint(why).at(Some(place)));
         } else {
             return self.value(field, entry, what);
         }
         None
+    }
+
+    /// Reads a static field of an inactive resource. The other fields are not read, and a wrong value is no problem.
+    fn inactive_field(
+        &mut self,
+        spec: &'static KindSpec,
+        entry: Entry<'t>,
+        given: &mut FieldValues,
+    ) {
+        let Some(field) = claim_field(spec, entry.key) else { return };
+        let problems = std::mem::take(self.problems);
+        if let Some(value) = self.value(field, entry, "") {
+            given.insert(field, value);
+        }
+        *self.problems = problems;
     }
 
     /// Returns the value of a field, if it is given and of the right type.
@@ -259,7 +226,7 @@ impl<'t> Reader<'t, '_> {
         &mut self,
         field: &'static FieldSpec,
         entry: Entry<'t>,
-        what: &str,
+        what: impl Display,
     ) -> Option<Value> {
         if self.is_null(entry.value) {
             return None;
@@ -301,7 +268,7 @@ impl<'t> Reader<'t, '_> {
                 let is_plain = |entry: &Entry<'_>| self.secret_name(entry.value).is_none();
                 let entries: Vec<_> = entries.into_iter().filter(is_plain).collect();
                 let texts = entries.into_iter().filter_map(|entry| {
-                    let text = self.text(entry, &format!("`{}` in {name}", quoted(entry.key)))?;
+                    let text = self.text(entry, format!("`{}` in {name}", quoted(entry.key)))?;
                     Some((entry.key.to_owned(), text))
                 });
                 Some(Value::TextMap(texts.collect()))
@@ -340,7 +307,7 @@ impl<'t> Reader<'t, '_> {
         &mut self,
         field: &'static FieldSpec,
         items: &[usize],
-        what: &str,
+        what: impl Display,
     ) -> Vec<(String, Span)> {
         let mut texts = Vec::new();
         for item in items {
@@ -348,13 +315,13 @@ impl<'t> Reader<'t, '_> {
                 Some(scalar) if !scalar.is_null() => {
                     texts.push((scalar.text.to_string(), self.tree.span(*item)));
                 }
-                _ => self.wrong(field, *item, self.tree.span(*item), what),
+                _ => self.wrong(field, *item, self.tree.span(*item), &what),
             }
         }
         texts
     }
 
-    fn wrong(&mut self, field: &FieldSpec, id: usize, span: Span, what: &str) {
+    fn wrong(&mut self, field: &FieldSpec, id: usize, span: Span, what: impl Display) {
         let found = match self.tree.node(id) {
             // The text was probably meant as a value, and may be secret.
             Some(Node::Scalar(scalar)) if !scalar.is_null() && is_secret_key(field.name) => {
@@ -378,7 +345,7 @@ impl<'t> Reader<'t, '_> {
     pub(in crate::config) fn meta(
         &mut self,
         entry: Entry<'t>,
-        what: &str,
+        what: impl Display,
         spots: &mut ResourceSpots,
     ) -> Option<FieldValues> {
         if self.is_null(entry.value) {
@@ -420,7 +387,7 @@ impl<'t> Reader<'t, '_> {
     }
 
     /// Returns the targets of a short edge, each with its position.
-    fn links(&mut self, entry: Entry<'t>, what: &str) -> Vec<(String, Span)> {
+    fn links(&mut self, entry: Entry<'t>, what: impl Display) -> Vec<(String, Span)> {
         match self.tree.node(entry.value) {
             _ if self.is_null(entry.value) => Vec::new(),
             Some(Node::Scalar(Scalar { text, .. })) => {
@@ -442,11 +409,19 @@ impl<'t> Reader<'t, '_> {
     }
 }
 
-/// Names the kinds of this build: all if they are few, else the most similar ones and a pointer.
-fn known_kinds(word: &str, known: &[&str]) -> String {
-    if known.len() <= 8 {
-        return format!("kinds of this build: {}", known.join(", "));
+/// A resource in messages: by its identity, or as an entry of its kind if it has no name.
+#[derive(Clone, Copy)]
+struct ResourceLabel<'a> {
+    instance: &'a str,
+    kind: &'a str,
+    name: Option<&'a Scalar<'a>>,
+}
+
+impl Display for ResourceLabel<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name {
+            Some(name) => write!(f, "{}{}[{}]", self.instance, self.kind, quoted(&name.text)),
+            None => write!(f, "an entry of `{}`", self.kind),
+        }
     }
-    let few = most_similar(word, known).join("`, `");
-    format!("similar kinds: `{few}`; `steadfast explain` lists all")
 }

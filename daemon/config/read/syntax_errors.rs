@@ -73,6 +73,12 @@ fn mistaken_expression(line: &str) -> Option<String> {
 /// Returns advice for the most frequent mistakes.
 fn advice(line: &str) -> Option<&'static str> {
     let value = line.split_once(": ").map(|(_, value)| value.trim_start()).unwrap_or_default();
+    if let Some((_, list)) = line.split_once(": [")
+        && !list.starts_with(['"', '\''])
+        && list.split(']').next().is_some_and(|first| first.contains('['))
+    {
+        return Some("within [ ] a resource needs quotes: [\"kind[name]\"]");
+    }
     if value.contains(": ") && !value.starts_with(['"', '\'', '{', '[']) {
         return Some("quote the value: a colon and a space have a meaning in YAML");
     }
@@ -89,14 +95,4 @@ fn advice(line: &str) -> Option<&'static str> {
         return Some("check the quotes and the text after the closing quote");
     }
     None
-}
-
-/// Returns the problem of a text that only `serde_yaml` rejects.
-///
-/// The message of the library is left out, because it may quote a value.
-pub(in crate::config) fn disagreement(source: &SourceFile, error: &serde_yaml::Error) -> Problem {
-    let at = error.location().map(|location| location.index()).unwrap_or_default();
-    Problem::new(Code::Readers, "YAML parsers interpret this text differently")
-        .hint("simplify the YAML: quote strings, and put one key on each line")
-        .at(Some(source.place(Span::new(at, at + 1))))
 }

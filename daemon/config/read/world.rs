@@ -1,9 +1,10 @@
-//! The slow reader's walk over the words of the world: `collect`, and `export` of a resource.
+//! The reader's walk over the words of the world: `collect`, and `export` of a resource.
 
 use super::{Entry, Reader};
 use crate::config::ast::{Collect, Export, GraphFile, ResourceSpots};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
+use std::fmt::Display;
 
 const KEYS: [&str; 7] = ["kind", "from", "fields", "set", "below", "pattern", "meta"];
 
@@ -14,7 +15,7 @@ impl<'t> Reader<'t, '_> {
             return;
         }
         let wants = "a list, for example `- { kind: file, fields: [content], below: /etc/x }`";
-        for item in self.list(entry, "`collect`", wants).unwrap_or_default() {
+        for &item in self.list(entry, "`collect`", wants).unwrap_or_default() {
             let errors = self.problems.errors();
             let Some(entries) = self.map(item, "a collection", "a map with `kind`") else {
                 continue;
@@ -90,7 +91,11 @@ impl<'t> Reader<'t, '_> {
     }
 
     /// Reads `export` of a resource: a truth value, or `{apply: true}`.
-    pub(in crate::config) fn export(&mut self, entry: Entry<'t>, what: &str) -> Option<Export> {
+    pub(in crate::config) fn export(
+        &mut self,
+        entry: Entry<'t>,
+        what: impl Display,
+    ) -> Option<Export> {
         let what = format!("`export` of {what}");
         if self.scalar(entry.value).is_some() {
             return self.truth(entry)?.then_some(Export { apply: false });

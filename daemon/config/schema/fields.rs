@@ -22,6 +22,7 @@ pub(super) fn define(definitions: &mut Map<String, Value>) {
                 "key": {"type": "string"},
                 "secret": {"type": "string"},
                 "world": {"type": "string"},
+                "default": {"type": SCALAR, "description": "The value while the sender is inactive."},
                 "template": {"type": "string"},
                 "values": {"type": "object"},
             },
@@ -112,14 +113,25 @@ fn choices(words: &[&str]) -> Vec<Value> {
     all
 }
 
+/// The schema of `from` in a field: a secret that a module gets as a parameter.
+fn param() -> Value {
+    json!({
+        "type": "string",
+        "pattern": r"^params\.",
+        "description": "A secret parameter of the module.",
+    })
+}
+
 /// Also accepts the map forms of received values and secrets.
 fn accept_received(field: &FieldSpec, schema: &mut Value) {
     let Some(keys) = schema.as_object_mut() else { return };
     if field.takes == FieldType::TextMap {
         let entry = json!({
             "type": ["string", "number", "boolean", "null", "object"],
-            "properties": {"secret": {"type": "string"}, "from": {"type": "string"}},
+            "properties": {"secret": {"type": "string"}, "from": param()},
             "additionalProperties": false,
+            "minProperties": 1,
+            "maxProperties": 1,
         });
         keys.insert("additionalProperties".into(), entry);
         return;
@@ -130,10 +142,11 @@ fn accept_received(field: &FieldSpec, schema: &mut Value) {
             "properties".into(),
             json!({
                 "secret": {"type": "string", "description": "The name of a secret."},
-                "from": {"type": "string", "description": "A received value, or a parameter."},
-                "key": {"type": "string"},
+                "from": param(),
             }),
         );
+        keys.insert("minProperties".into(), json!(1));
+        keys.insert("maxProperties".into(), json!(1));
         keys.insert("additionalProperties".into(), json!(false));
     }
 }

@@ -8,7 +8,7 @@ pub(super) fn define(definitions: &mut Map<String, Value>) {
     definitions.insert(
         "condition".into(),
         json!({
-            "type": ["string", "boolean", "array", "null"],
+            "type": ["string", "boolean", "array"],
             "not": {"type": "string", "pattern": r"^\s*\$\{"},
             "items": {"type": ["string", "boolean"]},
         }),
@@ -16,7 +16,10 @@ pub(super) fn define(definitions: &mut Map<String, Value>) {
     definitions.insert(
         "for_each".into(),
         json!({
-            "type": ["string", "array", "object", "null"],
+            "type": ["string", "array", "object"],
+            "not": {"type": "string", "pattern": r"^\s*\$\{"},
+            "required": ["in"],
+            "additionalProperties": false,
             "properties": {
                 "in": described("A list or map, or the name of one.", json!({"type": ["string", "array", "object"]})),
                 "key": described("The field of each map that is the key.", json!({"type": "string"})),
@@ -31,7 +34,8 @@ pub(super) fn define(definitions: &mut Map<String, Value>) {
     definitions.insert(
         "declaration".into(),
         json!({
-            "type": ["object", "string", "null"],
+            "type": "object",
+            "required": ["type"],
             "properties": {
                 "type": described(
                     "string, int, float, bool, list, map, secret, or `list of TYPE`.",
@@ -44,7 +48,6 @@ pub(super) fn define(definitions: &mut Map<String, Value>) {
                 "max": {"type": "number"},
                 "choices": {"type": "array"},
                 "doc": {"type": "string"},
-                "items": {},
             },
             "additionalProperties": false,
         }),
@@ -73,8 +76,6 @@ pub(super) fn define(definitions: &mut Map<String, Value>) {
 
 /// Returns the keys of a graph or module file that belong to the language.
 pub(super) fn file_keys() -> Vec<(&'static str, Value)> {
-    let paths =
-        json!({"type": ["string", "array", "null"], "items": {"type": ["string", "object"]}});
     vec![
         ("vars", described("Variables.", json!({"type": ["object", "null"]}))),
         (
@@ -92,7 +93,7 @@ pub(super) fn file_keys() -> Vec<(&'static str, Value)> {
                 }),
             ),
         ),
-        ("include", described("Files with more resources.", include_schema(paths))),
+        ("include", described("Files with more resources.", include_schema())),
         (
             "modules",
             described(
@@ -110,9 +111,9 @@ pub(super) fn file_keys() -> Vec<(&'static str, Value)> {
                         "type": "object",
                         "properties": {
                             "that": {"$ref": "#/definitions/condition"},
-                            "message": {"type": "string"},
+                            "message": {"type": ["string", "number", "boolean"]},
                         },
-                        "required": ["that"],
+                        "required": ["that", "message"],
                         "additionalProperties": false,
                     },
                 }),
@@ -130,30 +131,35 @@ pub(super) fn file_keys() -> Vec<(&'static str, Value)> {
             "exports",
             described(
                 "The resources and probes that a user of the module may name.",
-                json!({"type": ["object", "null"], "additionalProperties": {"type": "string"}}),
+                json!({
+                    "type": ["object", "array", "string", "null"],
+                    "additionalProperties": {"type": "string"},
+                    "items": {"type": "string"},
+                }),
             ),
         ),
     ]
 }
 
 /// An include is a file, a glob, or a map with a condition; a list has several.
-fn include_schema(paths: Value) -> Value {
-    let mut schema = paths;
-    if let Some(keys) = schema.as_object_mut() {
-        keys.insert(
-            "items".into(),
-            json!({
-                "type": ["string", "object"],
-                "properties": {
-                    "file": {"type": "string"},
-                    "include": {"type": "string"},
-                    "when": {"$ref": "#/definitions/condition"},
-                },
-                "additionalProperties": false,
-            }),
-        );
-    }
-    schema
+fn include_schema() -> Value {
+    let keys = json!({
+        "file": {"type": "string"},
+        "when": {"$ref": "#/definitions/condition"},
+    });
+    let item = json!({
+        "type": ["string", "object"],
+        "properties": keys,
+        "required": ["file"],
+        "additionalProperties": false,
+    });
+    json!({
+        "type": ["string", "array", "object", "null"],
+        "items": item,
+        "properties": keys,
+        "required": ["file"],
+        "additionalProperties": false,
+    })
 }
 
 /// Returns the keys of each resource that belong to the language.

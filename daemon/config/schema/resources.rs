@@ -49,6 +49,14 @@ fn of_kind(spec: &KindSpec) -> Value {
                 "additionalProperties": {"$ref": "#/definitions/value"},
             }),
         );
+        if has_templates(spec) {
+            // A template has keys of its own there.
+            let content = json!({
+                "allOf": [{"$ref": "#/definitions/value"}],
+                "properties": {"template": false, "values": false},
+            });
+            properties["recv"]["properties"] = json!({"content": content});
+        }
     }
     for (name, schema) in language::resource_keys() {
         properties.insert(name.to_owned(), schema);

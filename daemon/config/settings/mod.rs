@@ -232,7 +232,7 @@ fn compile(
             kinds: &kinds,
             tree: &tree,
             origin: &origin,
-            instance: String::new(),
+            instance: Arc::default(),
             notes: &notes,
             item: None,
             problems: &mut problems,

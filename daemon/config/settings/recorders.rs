@@ -152,7 +152,7 @@ impl<'t> Reader<'t, '_> {
         let wants = "a list, for example `- file: {path: /var/log/steadfast.jsonl}`";
         for item in self.list(entry, "`recorders`", wants).unwrap_or_default() {
             let wants = "a map with one of file, journald, webhook";
-            let entries = self.map(item, "a recorder", wants).unwrap_or_default();
+            let entries = self.map(*item, "a recorder", wants).unwrap_or_default();
             for entry in entries {
                 let Some((kind, fields)) = KINDS.iter().find(|(kind, _)| *kind == entry.key) else {
                     let known: Vec<&str> = KINDS.iter().map(|(kind, _)| *kind).collect();

@@ -230,7 +230,7 @@ impl Driver {
     pub(in crate::driver) fn undo(&mut self, what: Undo, answer: oneshot::Sender<Undone>) {
         let (key, history) = match self.may_undo(&what.resource) {
             Ok(found) => found,
-            Err(why) => return drop(answer.send(Err(Failure::new(why).into()))),
+            Err(failure) => return drop(answer.send(Err(failure.into()))),
         };
         let (host, kinds) = (self.runtime.host.clone(), self.graph.kinds.clone());
         let (presence, inbox) = (self.runtime.presence(), self.runtime.inbox());
@@ -253,27 +253,30 @@ impl Driver {
         self.rename_history();
     }
 
-    fn may_undo(&self, resource: &str) -> Result<(Arc<MintKey>, Arc<History>), String> {
+    fn may_undo(&self, resource: &str) -> Result<(Arc<MintKey>, Arc<History>), Failure> {
         if self.commands.undos.under_way.contains(resource) {
-            return Err(format!("an undo of {resource} is already in progress"));
+            return Err(Failure::new(format!("an undo of {resource} is already in progress")));
         }
         if let Some(why) = self.mode.read_only() {
-            return Err(format!("the daemon is read-only, no changes are made: {why}"));
+            return Err(Failure::new(format!(
+                "the daemon is read-only, no changes are made: {why}"
+            )));
         }
-        if let Some(why) = self.permission.without_lease() {
-            return Err(format!("no changes are made without the lease: {why}"));
+        if let Some(why) = self.permission.lease.loss() {
+            return Err(Failure::new(format!("no changes are made without the lease: {why}")));
         }
         if let Some(id) = self.graph.number(resource).filter(|id| self.graph.get(*id).is_some()) {
             if !self.is_parked(id) {
-                return Err(format!("{resource} is not paused: its graph would reverse the undo"));
+                let why = format!("{resource} is not paused: its graph would reverse the undo");
+                return Err(Failure::new(why));
             }
             if matches!(
                 self.current_status(id),
                 Some(VertexStatus::Running(..) | VertexStatus::Stuck(..))
             ) {
-                return Err(format!("{resource} is being processed"));
+                return Err(Failure::new(format!("{resource} is being processed")));
             }
         }
-        self.permission.for_undo().ok_or_else(|| "the history is disabled".to_owned())
+        self.permission.for_undo().ok_or_else(|| Failure::new("the history is disabled"))
     }
 }

@@ -1,5 +1,6 @@
 //! The load of a graph: its way from a loaded file to the engine, and the result of the last load.
 
+use super::load_error::LoadError;
 use crate::api::{GraphDiff, GraphRejection, LoadOutcome, SwapStatus};
 use crate::config::LoadedGraph;
 use crate::driver::{Driver, Notification};
@@ -12,7 +13,7 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub(in crate::driver) struct LoadStatus {
     /// The result of the last load, or the reason for its rejection.
-    outcome: Result<LoadOutcome, String>,
+    outcome: Result<LoadOutcome, LoadError>,
     /// The time of the first rejection since the last accepted graph; `None` if the last graph was accepted.
     rejected_since: Option<Instant>,
     /// The time at which the last graph was accepted.
@@ -24,12 +25,12 @@ pub(in crate::driver) struct LoadStatus {
 }
 
 /// A result of a load, with the time of the first rejection.
-type Rejection = (Result<LoadOutcome, String>, Option<Instant>);
+type Rejection = (Result<LoadOutcome, LoadError>, Option<Instant>);
 
 impl Default for LoadStatus {
     fn default() -> Self {
         Self {
-            outcome: Err("no graph has been loaded yet".to_owned()),
+            outcome: Err(LoadError::NoneYet),
             rejected_since: None,
             accepted_at: Instant::now(),
             swap_waits: Vec::new(),
@@ -40,7 +41,7 @@ impl Default for LoadStatus {
 
 impl LoadStatus {
     /// Returns the result of the last load, or the reason for its rejection.
-    pub(in crate::driver) fn outcome(&self) -> &Result<LoadOutcome, String> {
+    pub(in crate::driver) fn outcome(&self) -> &Result<LoadOutcome, LoadError> {
         &self.outcome
     }
 
@@ -51,11 +52,12 @@ impl LoadStatus {
 
     /// Returns the last rejection, if the newest graph was rejected.
     pub(in crate::driver) fn rejection(&self) -> Option<GraphRejection> {
-        let (since, full) = (self.rejected_since?, self.outcome.as_ref().err()?);
+        let (since, error) = (self.rejected_since?, self.outcome.as_ref().err()?);
+        let details = error.to_string();
         Some(GraphRejection {
             rejected_for: since.elapsed().as_secs(),
-            reason: first_error(full).to_owned(),
-            details: full.clone(),
+            reason: first_error(&details).to_owned(),
+            details,
         })
     }
 
@@ -63,7 +65,7 @@ impl LoadStatus {
         (self.rejected_since, self.accepted_at) = (None, now);
     }
 
-    fn reject(&mut self, why: String, now: Instant) {
+    fn reject(&mut self, why: LoadError, now: Instant) {
         self.rejected_since.get_or_insert(now);
         self.outcome = Err(why);
     }
@@ -97,12 +99,12 @@ impl Driver {
         let is_apply = self.settings.one_shot && self.journal.exists();
         let prepared = self.plan_removals(&mut loaded, &found, operator).and_then(|leave| {
             let loaded = if is_apply { self.one_shot.overlaps.rehearse(loaded) } else { loaded };
-            let graph = self.graph.prepare(loaded, found).map_err(|error| error.to_string())?;
+            let graph = self.graph.prepare(loaded, found)?;
             Ok((graph, leave))
         });
         let graph = match prepared {
             Ok((graph, leave)) => {
-                self.ownership.take(leave, renamed);
+                self.ownership.accept(leave, renamed);
                 graph
             }
             Err(why) => {
@@ -118,7 +120,7 @@ impl Driver {
             self.recall_parked(&recalled);
             self.forget_removals(&recalled);
             let is_read_only = self.mode.read_only().is_some() || self.ownership.looks_only();
-            if !is_read_only && self.permission.without_lease().is_none() {
+            if !is_read_only && self.permission.lease.loss().is_none() {
                 self.permission.start_cleanup(&self.runtime.host, self.runtime.inbox());
             }
             recall = self.graph.recall(&recalled.resources);
@@ -140,11 +142,12 @@ impl Driver {
     }
 
     /// Rejects a graph: the running graph stays.
-    pub(in crate::driver) fn refuse(&mut self, why: String) {
-        self.notifier.tell(&Notification::Refused(&why));
+    pub(in crate::driver) fn refuse(&mut self, why: LoadError) {
+        let text = why.to_string();
+        self.notifier.tell(&Notification::Refused(&text));
         if self.settings.one_shot {
             drop(self.mode.end_start());
-            self.one_shot.rejection = Some(why.clone());
+            self.one_shot.rejection = Some(text);
         }
         self.graph.loads.reject(why, Instant::now());
     }

@@ -5,6 +5,7 @@
 
 pub(super) mod assign_ids;
 pub(super) mod load;
+pub(super) mod load_error;
 pub(super) mod load_report;
 pub(super) mod properties;
 pub(super) mod registry;

@@ -9,7 +9,7 @@ pub(super) mod culprits;
 pub(super) mod notification;
 pub(super) mod notifier;
 
-use super::{ConflictCause, Driver, Notification, Progress, RunRef};
+use super::{ConflictCause, Driver, LoadError, Notification, Progress, RunRef};
 use crate::api::{ChangeClass, Differing};
 use std::time::Duration;
 use steadfast_engine::{
@@ -38,7 +38,7 @@ impl Driver {
                     return;
                 }
                 self.graph.drop_pending();
-                self.refuse("the daemon is stopping".to_owned());
+                self.refuse(LoadError::Stopping);
             }
             Notice::Ran(id, run, outcome) => self.tell_ran(id, run, outcome),
             Notice::CheckFailed(id, run) => {

@@ -14,7 +14,7 @@ pub(super) mod selection;
 pub(super) mod statistics;
 
 use super::commands::state_commands::CommandResult;
-use super::{Caveat, Driver, Undone};
+use super::{Caveat, Driver, LoadError, Undone};
 use crate::api::{
     Ages, Changes, Counts, HostStatus, Inspections, List, LoadOutcome, Ownership, PauseStatus,
     Phase, ResourceDetails, ResourceStatus, SelectedResources, Status,
@@ -76,7 +76,7 @@ pub enum Query {
     /// Restores a prior state of a resource.
     Undo(Undo, oneshot::Sender<Undone>),
     /// The result of the last load.
-    Taken(Vec<oneshot::Sender<Result<LoadOutcome, String>>>),
+    Taken(Vec<oneshot::Sender<Result<LoadOutcome, LoadError>>>),
     /// Carries out a state command for these identities; the reply comes when its records are durable.
     Order(StateCommand, Vec<String>, oneshot::Sender<CommandResult>),
     /// Checks these resources now; empty means all. The reply lists unknown identities; if there are any, nothing is
@@ -218,7 +218,7 @@ impl Driver {
                 contended: counts.contended,
             },
             pending_removals: self.ownership.waiting(most),
-            unwatched: self.watches.states.without().len(),
+            unwatched: self.watches.states.polled.unwatched().len(),
             pause: self.pause_status(),
             paused: self.single_pauses(most),
             ages: Ages {
@@ -407,7 +407,7 @@ impl Driver {
     }
 
     fn watch_in_words(&self, id: VertexId) -> String {
-        if self.watches.states.without().contains(&self.graph.groups().leader(id)) {
+        if self.watches.states.polled.unwatched().contains(&self.graph.groups().leader(id)) {
             return "not watched: polled every 30 seconds".to_owned();
         }
         let Some(entry) = self.graph.get(id) else { return String::new() };

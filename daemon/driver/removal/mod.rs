@@ -3,13 +3,13 @@
 //! Invariant: this folder plans and records, and does not change the host; a removal runs as a vertex of the engine.
 //!
 //! Reading order: `plan.rs` (decides for each identity), `ownership.rs` (the component: created or adopted),
-//! `settle.rs` (a new graph), `candidates.rs` (identities that may leave), `undeclared.rs` (records that stay),
+//! `settle.rs` (a new graph), `may_leave.rs` (identities that may leave), `undeclared.rs` (records that stay),
 //! `renames.rs` (aliases), `handover.rs` (paths that change their resource), `notifications.rs` (refreshes after a
 //! removal).
 
-pub(super) mod candidates;
 mod expected;
 pub(super) mod handover;
+pub(super) mod may_leave;
 pub(super) mod notifications;
 pub(super) mod ownership;
 pub(super) mod plan;

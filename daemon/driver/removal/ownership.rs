@@ -105,10 +105,10 @@ impl OwnershipRecords {
     }
 
     /// Accepts a graph: takes its planned removals and its renamed resources.
-    pub(in crate::driver) fn take(&mut self, leave: PendingOwnership, renamed: Vec<Renamed>) {
-        let PendingOwnership { removals: farewell, aliases, looks_only, forgets } = leave;
+    pub(in crate::driver) fn accept(&mut self, leave: PendingOwnership, renamed: Vec<Renamed>) {
+        let PendingOwnership { removals: plan, aliases, looks_only, forgets } = leave;
         self.names.aliases = aliases;
-        (self.pending_removals, self.renamed) = (farewell, renamed);
+        (self.pending_removals, self.renamed) = (plan, renamed);
         (self.looks_only, self.forgets) = (looks_only, forgets);
         self.made.clear();
     }

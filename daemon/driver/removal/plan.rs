@@ -89,12 +89,12 @@ pub(in crate::driver) fn plan_removals(
     let inactive: BTreeSet<Arc<str>> =
         inactive.filter(|identity| may_leave.contains(*identity)).cloned().collect();
     let leaving = undeclared_records(loaded, kept, may_leave, terms);
-    let mut farewell = RemovalPlan { inactive, ..RemovalPlan::default() };
+    let mut plan = RemovalPlan { inactive, ..RemovalPlan::default() };
     if !terms.whole {
         let stays = |owned: &Ownership| is_deletable(owned) || owned.is_protected();
         let stay = leaving.into_iter().filter(|(_, owned)| stays(owned));
-        farewell.keep.extend(stay.map(|(identity, _)| identity));
-        return Ok(farewell);
+        plan.keep.extend(stay.map(|(identity, _)| identity));
+        return Ok(plan);
     }
     let protected = leaving.iter().filter(|(_, owned)| owned.is_protected());
     let protected: Vec<Arc<str>> = protected.map(|(identity, _)| Arc::clone(identity)).collect();
@@ -105,7 +105,7 @@ pub(in crate::driver) fn plan_removals(
     let mut removal_vertices = BTreeMap::new();
     for (identity, owned) in leaving {
         let explicit = terms.explicit || approved(&identity, &owned);
-        let fate = match disposition(loaded, &owned, explicit) {
+        let disposition = match disposition(loaded, &owned, explicit) {
             Disposition::Removed => add_removal_vertex(
                 loaded,
                 (&identity, &owned),
@@ -114,20 +114,20 @@ pub(in crate::driver) fn plan_removals(
             ),
             other => other,
         };
-        match fate {
+        match disposition {
             Disposition::Removed => {}
             Disposition::Forgotten(says) => {
-                farewell.messages.extend(says.map(|says| (Arc::clone(&identity), says)));
-                farewell.forget.push(identity);
+                plan.messages.extend(says.map(|says| (Arc::clone(&identity), says)));
+                plan.forget.push(identity);
             }
             Disposition::Kept(says) => {
-                farewell.messages.extend(says.map(|says| (Arc::clone(&identity), says)));
-                farewell.keep.insert(identity);
+                plan.messages.extend(says.map(|says| (Arc::clone(&identity), says)));
+                plan.keep.insert(identity);
             }
         }
     }
     order(loaded, kept, &removal_vertices);
-    Ok(farewell)
+    Ok(plan)
 }
 
 /// Lists the recorded resources that the graph declares under no name or alias, in order of identity.
@@ -206,16 +206,16 @@ fn add_removal_vertex(
             )));
         }
     };
-    let held = match (claims, loaded.vertices.get(number)) {
-        (Some(claims), Some(tomb)) => claims.hold(loaded, tomb),
+    let declared = match (claims, loaded.vertices.get(number)) {
+        (Some(claims), Some(removal)) => claims.check(loaded, removal),
         _ => None,
     };
-    if let Some(fate) = held {
+    if let Some(disposition) = declared {
         loaded.vertices.truncate(number);
-        return fate;
+        return disposition;
     }
-    if let (Some(claims), Some(tomb)) = (claims, loaded.vertices.get_mut(number)) {
-        tomb.resource = guard_removal(Arc::clone(&tomb.resource), &claims.held);
+    if let (Some(claims), Some(removal)) = (claims, loaded.vertices.get_mut(number)) {
+        removal.resource = guard_removal(Arc::clone(&removal.resource), &claims.declared);
     }
     removal_vertices.insert(Arc::clone(identity), number);
     Disposition::Removed
@@ -229,7 +229,7 @@ struct Claims {
     trees: Vec<(PathBuf, usize)>,
     /// All declared paths, for a later comparison of the real objects on the host. The plan itself must not block on
     /// file access.
-    held: Arc<DeclaredPaths>,
+    declared: Arc<DeclaredPaths>,
 }
 
 impl Claims {
@@ -249,12 +249,13 @@ impl Claims {
             trees.extend(footprint.purge_root.map(|path| (path, number)));
         }
         let each = loaded.vertices.iter();
-        let held = each.map(|vertex| (Arc::clone(&vertex.identity), Arc::clone(&vertex.resource)));
-        Self { exact, paths, trees, held: Arc::new(DeclaredPaths::by(held.collect())) }
+        let declared =
+            each.map(|vertex| (Arc::clone(&vertex.identity), Arc::clone(&vertex.resource)));
+        Self { exact, paths, trees, declared: Arc::new(DeclaredPaths::by(declared.collect())) }
     }
 
     /// Returns the treatment of an object that the graph itself declares, or that contains a declared object.
-    fn hold(&self, loaded: &LoadedGraph, tomb: &Vertex) -> Option<Disposition> {
+    fn check(&self, loaded: &LoadedGraph, removal: &Vertex) -> Option<Disposition> {
         let name = |number: usize| {
             loaded
                 .vertices
@@ -262,7 +263,7 @@ impl Claims {
                 .map(|vertex| vertex.identity.to_string())
                 .unwrap_or_default()
         };
-        for claim in tomb.resource.footprint().claims {
+        for claim in removal.resource.footprint().claims {
             if let Some(number) = self.exact.get(&claim.object) {
                 let says = format!("undeclared; {} now manages {claim}", name(*number));
                 return Some(Disposition::Forgotten(Some(says)));
@@ -312,7 +313,7 @@ fn order(loaded: &mut LoadedGraph, kept: &KeptOwned, removal_vertices: &BTreeMap
     }
     let mut edges = Vec::new();
     let mut removals: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for (identity, tomb) in removal_vertices {
+    for (identity, removal) in removal_vertices {
         let mut seen: HashSet<&str> = HashSet::from([identity.as_ref()]);
         let mut next: Vec<&str> = vec![identity];
         while let Some(name) = next.pop() {
@@ -321,21 +322,21 @@ fn order(loaded: &mut LoadedGraph, kept: &KeptOwned, removal_vertices: &BTreeMap
                     continue;
                 }
                 if let Some(other) = removal_vertices.get(*dependent) {
-                    removals.entry(*other).or_default().push(*tomb);
+                    removals.entry(*other).or_default().push(*removal);
                     continue;
                 }
-                edges.extend(numbers.get(dependent).map(|number| (*number, *tomb)));
+                edges.extend(numbers.get(dependent).map(|number| (*number, *removal)));
                 next.push(dependent);
             }
         }
     }
     edges.extend(without_cycles(&removals));
     let mut notified = Vec::new();
-    for (identity, tomb) in removal_vertices {
+    for (identity, removal) in removal_vertices {
         let text = kept.get(identity).and_then(|owned| owned.removal.as_deref());
         let targets = Vertex::notified_by_removal(text.unwrap_or_default());
         let targets = targets.iter().filter_map(|target| numbers.get(target.as_ref()));
-        notified.extend(targets.map(|target| (*tomb, *target)));
+        notified.extend(targets.map(|target| (*removal, *target)));
     }
     make_room(loaded, &mut edges, (&notified, first));
     loaded.add_edges(&edges);

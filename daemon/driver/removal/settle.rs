@@ -5,7 +5,7 @@ use super::plan::{KeptOwned, LoadPolicy, definition_of_removal, plan_removals};
 use crate::config::LoadedGraph;
 use crate::driver::graph::assign_ids::IdAssignment;
 use crate::driver::graph::registry::SwapResult;
-use crate::driver::{Driver, Notification};
+use crate::driver::{Driver, LoadError, Notification};
 use crate::store::{Entry, Ownership};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -30,13 +30,13 @@ fn protection_hint(protected: &[Arc<str>], kept: &KeptOwned) -> String {
 }
 
 impl Driver {
-    /// Plans the removals of a new graph; fails with a message if the graph leaves out protected resources.
+    /// Plans the removals of a new graph; fails if the graph leaves out protected resources.
     pub(in crate::driver) fn plan_removals(
         &self,
         loaded: &mut LoadedGraph,
         found: &[IdAssignment],
         operator: bool,
-    ) -> Result<PendingOwnership, String> {
+    ) -> Result<PendingOwnership, LoadError> {
         let terms = LoadPolicy {
             explicit: operator,
             whole: self.settings.removes,
@@ -52,32 +52,26 @@ impl Driver {
             cut_off || removed.is_some_and(|entry| entry.removes)
         };
         let kept = (&self.ownership.records, self.ownership.may_leave(&self.graph, loaded, found));
-        let farewell = plan_removals(loaded, kept, &approved, terms);
-        let mut farewell = farewell.map_err(|protected| {
-            let names = protected.join(", ");
+        let plan = plan_removals(loaded, kept, &approved, terms);
+        let mut plan = plan.map_err(|protected| {
             let hint = protection_hint(&protected, &self.ownership.records);
-            format!("protected resources are missing from the new graph: {names}\nhint: {hint}")
+            LoadError::Protected { identities: protected, hint }
         })?;
         let looks_only = loaded.usual.noop;
         let forgets = operator && !looks_only;
         let is_plan = looks_only && self.settings.one_shot && !self.journal.exists();
         if is_plan {
             // A plan lists every undeclared resource whose object stays.
-            farewell.explain_forgotten();
+            plan.explain_forgotten();
         } else if looks_only {
-            farewell.messages.clear();
+            plan.messages.clear();
         }
         if !forgets {
             // Their records stay for their return; the next reload by an operator settles them.
-            let left: HashSet<Arc<str>> = farewell.forget.drain(..).collect();
-            farewell.messages.retain(|(identity, _)| is_plan || !left.contains(identity));
+            let left: HashSet<Arc<str>> = plan.forget.drain(..).collect();
+            plan.messages.retain(|(identity, _)| is_plan || !left.contains(identity));
         }
-        Ok(PendingOwnership {
-            removals: farewell,
-            aliases: self.aliases(loaded),
-            looks_only,
-            forgets,
-        })
+        Ok(PendingOwnership { removals: plan, aliases: self.aliases(loaded), looks_only, forgets })
     }
 
     /// Updates the records for the new graph: declared resources are recorded, others are forgotten as planned.

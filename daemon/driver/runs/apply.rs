@@ -56,7 +56,7 @@ impl Driver {
         let is_one = live.parts.is_empty();
         let (outcome, parcel) =
             self.values.packed(&self.graph, self.runs.active.get(&run), outcome);
-        let freed = self.watches.states.note_outcome(id, &outcome);
+        let freed = self.watches.states.polled.note_outcome(id, &outcome);
         let Some(live) = self.runs.active.get_mut(&run) else { return };
         let outcome = match outcome {
             Outcome::Unchanged => {

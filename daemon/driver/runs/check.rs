@@ -153,7 +153,7 @@ impl Driver {
         let foresees = self.is_plan();
         let Some(live) = self.runs.active.get_mut(&run) else { return };
         let (id, look, refreshed) = (live.vertex, live.look, live.refresh);
-        self.watches.states.note_verdict(id, &verdict);
+        self.watches.states.polled.note_verdict(id, &verdict);
         let verdict = match verdict {
             CheckResult::Same => {
                 if refreshed {

@@ -2,13 +2,14 @@
 //!
 //! Purpose: start a run, take its result back into the loop, and report the result to the engine. Invariants: no apply
 //! starts without a permit, and a panic of a kind never ends the driver. Reading order: this file (the component),
-//! `check.rs`, `apply.rs`, `records.rs` (begin and end), `thread_pool.rs` (the threads), `echo_filter.rs` (events of
-//! the daemon's own writes).
+//! `check.rs`, `record_begin.rs` (recorded before the apply), `apply.rs`, `end.rs`, `thread_pool.rs` (the threads),
+//! `echo_filter.rs` (events of the daemon's own writes).
 
 pub(super) mod apply;
 pub(super) mod check;
 pub(super) mod echo_filter;
-pub(super) mod records;
+pub(super) mod end;
+pub(super) mod record_begin;
 pub(super) mod thread_pool;
 
 use super::groups::run::{MemberRun, MemberStates};

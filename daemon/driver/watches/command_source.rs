@@ -1,6 +1,6 @@
 //! Watch commands, run through the host.
 
-use crate::watch::{LineSource, LineStream, SourceFuture};
+use crate::watch::{LineSource, LineStream, SourceError, SourceFuture};
 use steadfast_resources::Host;
 use steadfast_resources::host::{Command, End, Lines};
 use tokio_util::sync::CancellationToken;
@@ -13,11 +13,15 @@ impl LineSource for HostLines {
     fn open<'s>(
         &'s self,
         command: &'s Command,
-    ) -> SourceFuture<'s, Result<Box<dyn LineStream>, String>> {
+    ) -> SourceFuture<'s, Result<Box<dyn LineStream>, SourceError>> {
         Box::pin(async {
             // Dropping the stream ends the command, so nothing uses this token.
             let cancel = CancellationToken::new();
-            let lines = self.0.lines(command, &cancel).await.map_err(|trouble| trouble.what)?;
+            let lines = self
+                .0
+                .lines(command, &cancel)
+                .await
+                .map_err(|failure| SourceError(failure.what))?;
             Ok(Box::new(Stream(lines)) as Box<dyn LineStream>)
         })
     }

@@ -50,7 +50,7 @@ impl WatchManager {
         let all = sources.len();
         sources.retain(|source| !matches!(source, WatchSource::Polled(_)));
         if sources.len() < all {
-            self.states.poll_too(id);
+            self.states.polled.poll_without_events(id);
         }
         let keys = sources.extract_if(.., |source| matches!(source, WatchSource::World(_)));
         let key = |source| match source {
@@ -141,7 +141,7 @@ impl WatchManager {
     /// Notes a failed watch, and disarms it unless it is to be tried again. Returns true if the failure must be
     /// reported.
     pub(in crate::driver) fn note_failed(&mut self, id: VertexId, rewatch: bool) -> bool {
-        let is_news = self.states.fails(id, Instant::now());
+        let is_news = self.states.poll_instead_of_watch(id, Instant::now());
         if let Some(hub) = self.hub.as_ref().filter(|_| !rewatch) {
             hub.disarm(id);
         }
@@ -158,10 +158,10 @@ impl WatchManager {
 
     /// Returns the vertices without a working watch that a sweep checks now.
     pub(in crate::driver) fn polled_now(&mut self, now: Instant) -> Vec<VertexId> {
-        if self.states.next_look().is_none_or(|at| at > now) {
+        if self.states.next_poll().is_none_or(|at| at > now) {
             return Vec::new();
         }
-        let polled = self.states.polled();
+        let polled = self.states.polled.all();
         self.states.sweep.due(now, || polled)
     }
 

@@ -91,7 +91,7 @@ impl Driver {
                 Signal::Established(id) => {
                     // A run that started before the watch was established (or an earlier watch was answered) is checked
                     // again: the object may have changed in between.
-                    let late = self.watches.states.stands(id);
+                    let late = self.watches.states.note_established(id);
                     self.suspect_secrets(id);
                     self.turn(Event::Watching(id));
                     if !late {

@@ -1,6 +1,6 @@
 //! Events of systemd, received through the host.
 
-use crate::watch::{SourceFuture, UnitSource, UnitStream};
+use crate::watch::{SourceError, SourceFuture, UnitSource, UnitStream};
 use steadfast_resources::Host;
 use steadfast_resources::host::systemd::{Bus, Sink, Subscription};
 
@@ -13,10 +13,10 @@ impl UnitSource for HostUnits {
         &self,
         bus: Bus,
         sink: Sink,
-    ) -> SourceFuture<'_, Result<Box<dyn UnitStream>, String>> {
+    ) -> SourceFuture<'_, Result<Box<dyn UnitStream>, SourceError>> {
         Box::pin(async move {
             let subscription = self.0.systemd().subscribe(bus, sink).await;
-            let subscription = subscription.map_err(|trouble| trouble.what)?;
+            let subscription = subscription.map_err(|failure| SourceError(failure.what))?;
             Ok(Box::new(Stream(subscription)) as Box<dyn UnitStream>)
         })
     }
@@ -25,20 +25,20 @@ impl UnitSource for HostUnits {
         &'s self,
         bus: Bus,
         unit: &'s str,
-    ) -> SourceFuture<'s, Result<Option<String>, String>> {
-        Box::pin(
-            async move { self.0.systemd().find(bus, unit).await.map_err(|trouble| trouble.what) },
-        )
+    ) -> SourceFuture<'s, Result<Option<String>, SourceError>> {
+        Box::pin(async move {
+            self.0.systemd().find(bus, unit).await.map_err(|failure| SourceError(failure.what))
+        })
     }
 
     fn names<'s>(
         &'s self,
         bus: Bus,
         path: &'s str,
-    ) -> SourceFuture<'s, Result<Vec<String>, String>> {
-        Box::pin(
-            async move { self.0.systemd().names(bus, path).await.map_err(|trouble| trouble.what) },
-        )
+    ) -> SourceFuture<'s, Result<Vec<String>, SourceError>> {
+        Box::pin(async move {
+            self.0.systemd().names(bus, path).await.map_err(|failure| SourceError(failure.what))
+        })
     }
 }
 

@@ -131,7 +131,7 @@ impl Engine {
         }
     }
 
-    /// Adds one repair: recognises a contention, or makes the next repair wait longer.
+    /// Adds one repair to the rounds of a vertex.
     fn book_round(&mut self, id: VertexId, begun: Option<Stamp>) -> Vec<Notice> {
         let now = self.now;
         let fight = self.fights.entry(id).or_default();
@@ -144,33 +144,17 @@ impl Engine {
         }
         fight.repairs = fight.repairs.saturating_add(1);
         let party = self.party(id);
-        let deed = self.vertex(id).is_some_and(|vertex| !vertex.is_checkable());
-        let by_ours = matches!(party, Some(Culprit::Itself | Culprit::Ours(_)));
-        let Some(fight) = self.fights.get_mut(&id) else { return Vec::new() };
-        // An operation that others trigger is not a contention, however often it runs.
-        if fight.since.is_none() && !(fight.is_one() && (!deed || by_ours)) {
-            return Vec::new();
-        }
-        fight.since.get_or_insert(now);
-        // An operation that no longer loops is triggered by others.
-        fight.party = party.or_else(|| deed.then_some(Culprit::Foreign));
-        let notices = fight.next_notice(id, now).into_iter().collect();
-        if deed && !self.is_ours_to_blame(id) {
-            self.record_other_cause(id);
-        } else {
-            self.wait_longer(id);
-        }
-        notices
+        self.slow_down_if_contended(id, party).into_iter().collect()
     }
 
     /// Returns true if only our own vertices triggered the last run of an operation.
-    fn is_ours_to_blame(&self, id: VertexId) -> bool {
+    pub(super) fn is_ours_to_blame(&self, id: VertexId) -> bool {
         let last = self.fights.get(&id).and_then(|fight| fight.rounds.back());
         last.is_some_and(|round| self.is_by_ours(id, round))
     }
 
     /// Records that somebody else triggered an operation. The contention ends if that was so for all recent rounds.
-    fn record_other_cause(&mut self, id: VertexId) {
+    pub(super) fn record_other_cause(&mut self, id: VertexId) {
         let now = self.now;
         let goes_round =
             |fight: &Contention| fight.judged().any(|round| self.is_by_ours(id, round));

@@ -74,7 +74,7 @@ impl Contention {
     }
 
     /// Returns true if the last repairs are enough for a contention within the window.
-    pub(crate) fn is_one(&self) -> bool {
+    pub(crate) fn is_contention(&self) -> bool {
         let enough = self.rounds.len() >= Meta::REVERSALS;
         let first = self.rounds.front().map(|round| round.at.after(Meta::REVERSAL_WINDOW));
         enough && first.zip(self.last_repair()).is_some_and(|(end, last)| last <= end)

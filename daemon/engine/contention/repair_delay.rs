@@ -12,6 +12,33 @@ use std::time::Duration;
 use steadfast_traits::ExecutorKind;
 
 impl Engine {
+    /// Makes the next repair of a vertex wait longer if its repairs are undone again and again. Returns the notice that
+    /// is due for that.
+    pub(super) fn slow_down_if_contended(
+        &mut self,
+        id: VertexId,
+        party: Option<Culprit>,
+    ) -> Option<Notice> {
+        let now = self.now;
+        let deed = self.vertex(id).is_some_and(|vertex| !vertex.is_checkable());
+        let by_ours = matches!(party, Some(Culprit::Itself | Culprit::Ours(_)));
+        let fight = self.fights.get_mut(&id)?;
+        // An operation that others trigger is not a contention, however often it runs.
+        if fight.since.is_none() && !(fight.is_contention() && (!deed || by_ours)) {
+            return None;
+        }
+        fight.since.get_or_insert(now);
+        // An operation that no longer loops is triggered by others.
+        fight.party = party.or_else(|| deed.then_some(Culprit::Foreign));
+        let notice = fight.next_notice(id, now);
+        if deed && !self.is_ours_to_blame(id) {
+            self.record_other_cause(id);
+        } else {
+            self.wait_longer(id);
+        }
+        notice
+    }
+
     /// Returns the time until which contention or the brake delays the repair of drift. Requested runs are not delayed.
     pub(crate) fn is_delayed(&self, id: VertexId) -> Option<Tick> {
         let vertex = self.vertex(id)?;
@@ -115,7 +142,7 @@ impl Engine {
         }
     }
 
-    pub(crate) fn wait_longer(&mut self, id: VertexId) {
+    fn wait_longer(&mut self, id: VertexId) {
         let (now, first) = (self.now, self.first_wait(id));
         let Some(vertex) = self.vertex_mut(id) else { return };
         vertex.contended = true;

@@ -1,4 +1,4 @@
-//! Pause and resume (E-15), stop (E-16), and the completion of pauses, swaps, stops and convergence after each turn.
+//! Pause and resume (E-15): the begin, the completion and the end of a pause.
 
 use crate::engine::Engine;
 use crate::interface::action::{Action, Notice};
@@ -75,6 +75,21 @@ impl Engine {
         let running = self.running();
         if !running.is_empty() {
             self.tell(Notice::Pausing(running));
+        }
+    }
+
+    /// Completes a pause: nothing runs, and every end and the pause itself are durable. A drain becomes a pause when
+    /// its vertices have finished.
+    pub(crate) fn complete_pause(&mut self) {
+        if self.mode == Mode::Draining && self.in_flight.is_empty() && self.queued == 0 {
+            self.mode = Mode::Pausing;
+            self.shelve_queues();
+        }
+        let is_quiet = self.in_flight.is_empty() && self.closing.is_empty();
+        if self.mode == Mode::Pausing && is_quiet && self.pause.unsaved == 0 {
+            self.mode = Mode::Paused;
+            self.said_converged = false;
+            self.tell(Notice::Paused);
         }
     }
 

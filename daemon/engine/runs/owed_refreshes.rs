@@ -22,11 +22,25 @@ impl Engine {
         owes
     }
 
+    /// Counts the refreshes owed to a vertex at the start of a good run as paid. Returns the newest of them; none if
+    /// nothing was owed. A refresh that became owed during the run stays owed.
+    pub(crate) fn pay(&mut self, id: VertexId, run: &Run) -> Option<Stamp> {
+        let paid = (run.pays > Stamp::NEVER).then_some(run.pays)?;
+        if let Some(vertex) = self.vertex_mut(id)
+            && vertex.owed == paid
+        {
+            vertex.owed = Stamp::NEVER;
+            vertex.owed_by = None;
+        }
+        Some(paid)
+    }
+
     /// Returns the children that this vertex refreshes.
     pub(crate) fn notified(&self, id: VertexId) -> Vec<VertexId> {
         self.topology.children(id).iter().filter(|c| c.notify).map(|c| c.id).collect()
     }
 
+    /// Records that children are owed a refresh. A run that only checked owes nothing.
     pub(crate) fn owe(
         &mut self,
         by: VertexId,

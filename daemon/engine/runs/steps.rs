@@ -1,4 +1,4 @@
-//! The stations of a run: Checked, Begun, Ended, Durable, and the transitions between them.
+//! The stations of a run: Checked, Ended, Durable, and the transitions between them; `begin` has the station Begun.
 
 use crate::engine::Engine;
 use crate::interface::action::{Action, HeldReason, Intent, Notice, Record};
@@ -16,7 +16,7 @@ pub(crate) const RETURN_OF_COMMAND: Duration = Duration::from_secs(3);
 
 impl Engine {
     /// Returns the vertex of a run in progress, and the run.
-    fn run_of(&mut self, run: RunId) -> Option<(VertexId, &mut Run)> {
+    pub(super) fn run_of(&mut self, run: RunId) -> Option<(VertexId, &mut Run)> {
         let id = *self.in_flight.get(&run)?;
         let found = self.vertices.get_mut(id.0 as usize)?.as_mut()?.run_mut()?;
         (found.id == run).then_some((id, found))
@@ -85,11 +85,7 @@ impl Engine {
         let stamp = self.tick_stamp();
         let Some(vertex) = self.vertex_mut(id) else { return };
         vertex.moved = stamp;
-        let Some(vertex) = self.vertex(id) else { return };
-        if vertex.meta.noop && (!vertex.meta.planned || self.is_allowed(id)) {
-            let perhaps = self.refreshed_perhaps(id).map(HeldReason::UnknownUntil);
-            self.hold(id, perhaps.unwrap_or(HeldReason::WouldChange));
-            self.assume_refresh(id);
+        if self.hold_if_dry_run(id) {
             return;
         }
         if !self.is_allowed(id) {
@@ -194,35 +190,6 @@ impl Engine {
         }
     }
 
-    pub(crate) fn begun(&mut self, run: RunId) {
-        let Some((id, now)) = self.run_of(run) else { return };
-        if now.station != Station::Beginning {
-            return;
-        }
-        if now.cancelled.is_some() || now.obsolete {
-            self.ended(run, Outcome::Failed { touched: false });
-            return;
-        }
-        now.station = Station::Applying;
-        self.out.push(Action::Apply(run, id));
-    }
-
-    pub(crate) fn refused(&mut self, run: RunId) {
-        let Some((id, now)) = self.run_of(run) else { return };
-        if now.station != Station::Beginning {
-            return;
-        }
-        // Nothing was recorded, so there is nothing to end.
-        if now.obsolete {
-            self.cut_off(id, Station::Checking, false);
-            self.leave(id);
-            return;
-        }
-        self.release(id);
-        let later = self.fail(id);
-        self.tell_in_turn(id, later);
-    }
-
     pub(crate) fn ended(&mut self, run: RunId, outcome: Outcome) {
         let Some((id, now)) = self.run_of(run) else { return };
         if now.station == Station::Applying && outcome != Outcome::Unchanged {
@@ -267,11 +234,7 @@ impl Engine {
             vertex.retries = 0;
         }
         let recovered = std::mem::take(&mut vertex.failing);
-        let paid = (run.pays > Stamp::NEVER).then_some(run.pays);
-        if paid == Some(vertex.owed) {
-            vertex.owed = Stamp::NEVER;
-            vertex.owed_by = None;
-        }
+        let paid = self.pay(id, &run);
         let changed = outcome == Outcome::Changed;
         let owes = if changed { self.debts(id, &run) } else { Vec::new() };
         let record = Record { owes: owes.clone(), paid, ..record(id, &run, (outcome, stamp)) };
@@ -320,7 +283,7 @@ impl Engine {
     }
 
     /// Ends a run that was cut off by a stop or a swap. The run is repeated, here or after the next start.
-    fn cut_off(&mut self, id: VertexId, station: Station, unproven: bool) {
+    pub(super) fn cut_off(&mut self, id: VertexId, station: Station, unproven: bool) {
         let Some(run) = self.release(id) else { return };
         let stamp = self.tick_stamp();
         let applied = station == Station::Applying;

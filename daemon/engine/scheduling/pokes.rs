@@ -4,16 +4,49 @@ use crate::engine::Engine;
 use crate::interface::ids::{Stamp, VertexId};
 use crate::interface::query_replies::Mode;
 use crate::state::topology::Topology;
-use crate::state::vertex::Gate;
+use crate::state::vertex::{Gate, Place, Vertex};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The number of parents above which a gate counts its clearances instead of reading each parent again.
 const CROWD: usize = 16;
 
+impl Vertex {
+    /// Returns the clearance that this vertex passes on: its own, or that of its parents if it is smaller. A clean
+    /// vertex passes on the clearance of its parents, so a poke passes through it.
+    pub(crate) fn joined_clearance(&self) -> Stamp {
+        self.own_clearance().min(self.gate.least)
+    }
+
+    /// Returns the clearance of this vertex alone: descendants that became dirty before this stamp are not blocked by
+    /// it.
+    pub(crate) fn own_clearance(&self) -> Stamp {
+        let put_off = matches!(self.place, Place::Limit(_) | Place::Backoff(_));
+        let merely_limited = put_off && !self.failing;
+        let limited = merely_limited && self.right > Stamp::NEVER;
+        if limited || self.is_settled() || self.is_out_of_the_way() {
+            Stamp::CLEAR
+        } else {
+            self.right
+        }
+    }
+}
+
 impl Engine {
+    /// Passes a poke from a vertex to its children. A poke passes through a clean vertex, because its clearance rises
+    /// with that of its parents; it ends at a vertex with an unchanged clearance.
+    pub(crate) fn pass_poke(&mut self, id: VertexId, before: Stamp, after: Stamp) {
+        if before == after {
+            return;
+        }
+        let topology = Arc::clone(&self.topology);
+        for child in topology.children(id) {
+            self.shift_gate(child.id, before, after);
+        }
+    }
+
     /// Updates a gate after the clearance of one parent changed from `before` to `after`.
-    pub(crate) fn shift_gate(&mut self, id: VertexId, before: Stamp, after: Stamp) {
+    fn shift_gate(&mut self, id: VertexId, before: Stamp, after: Stamp) {
         let Some(vertex) = self.vertices.get_mut(id.0 as usize).and_then(Option::as_mut) else {
             return;
         };
@@ -92,7 +125,7 @@ impl Engine {
         }
         let Some(vertex) = self.vertex_mut(id) else { return false };
         vertex.gate = Gate { blocking, least, crowd };
-        let clearance = vertex.own_clearance().min(least);
+        let clearance = vertex.joined_clearance();
         let before = std::mem::replace(&mut vertex.clearance, clearance);
         self.touch(id);
         before != clearance

@@ -10,7 +10,6 @@ use crate::engine::Engine;
 use crate::interface::ids::{Stamp, VertexId};
 use crate::interface::query_replies::Mode;
 use crate::state::vertex::{Causes, Class, Phase, Place, Watch};
-use std::sync::Arc;
 
 impl Engine {
     /// Marks a vertex to be settled again before this turn ends.
@@ -34,15 +33,10 @@ impl Engine {
             vertex.class = class.1;
             let disturbs = (vertex.disturbs, vertex.is_disturbing());
             vertex.disturbs = disturbs.1;
-            let clearance = vertex.own_clearance().min(vertex.gate.least);
+            let clearance = vertex.joined_clearance();
             let before = std::mem::replace(&mut vertex.clearance, clearance);
             self.recount(class, disturbs);
-            if before != clearance {
-                let topology = Arc::clone(&self.topology);
-                for child in topology.children(id) {
-                    self.shift_gate(child.id, before, clearance);
-                }
-            }
+            self.pass_poke(id, before, clearance);
             self.consider(id);
         }
     }

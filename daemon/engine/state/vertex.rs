@@ -332,7 +332,7 @@ impl Vertex {
     }
 
     /// Returns true if the vertex is held in a way that does not block others (E-11).
-    fn is_out_of_the_way(&self) -> bool {
+    pub(crate) fn is_out_of_the_way(&self) -> bool {
         !self.causes.any()
             && match self.held_by() {
                 Some(
@@ -355,19 +355,6 @@ impl Vertex {
                 RunKind::Process => None,
             },
             Phase::Resting | Phase::Delayed(_) | Phase::Failed { .. } | Phase::Asking(_) => None,
-        }
-    }
-
-    /// Returns the clearance of this vertex alone: descendants that became dirty before this stamp are not blocked by
-    /// it.
-    pub(crate) fn own_clearance(&self) -> Stamp {
-        let put_off = matches!(self.place, Place::Limit(_) | Place::Backoff(_));
-        let merely_limited = put_off && !self.failing;
-        let limited = merely_limited && self.right > Stamp::NEVER;
-        if limited || self.is_settled() || self.is_out_of_the_way() {
-            Stamp::CLEAR
-        } else {
-            self.right
         }
     }
 

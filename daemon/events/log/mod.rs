@@ -2,22 +2,26 @@
 //! age.
 //!
 //! The log has its own database, so that its failures never affect the engine (C-22). Reading order: `rows` (an event
-//! as a row), this file (the writable log), `writer` (the thread), `reserve` (space for the last events), `reader`.
+//! as a row), this file (the writable log), `numbering` (numbers, and the publication), `writer` (the thread),
+//! `reserve` (space for the last events), `waiting_marker` (events that only exist in memory), `reader`.
 
+mod numbering;
 mod reader;
 mod reserve;
 pub(in super::super) mod rows;
+mod waiting_marker;
 pub(super) mod writer;
 
 pub use reader::{Place, Reader, Unreadable, Wanted};
 
 use super::event::{NewEvent, unix_ms};
 use super::session::session_end;
-use crate::api::event_data::{Session, SessionEnd};
+use crate::api::event_data::Session;
 use crate::api::{EventKind, Level};
 use crate::file_identity::FileIdentity;
 use crate::store::database::{self, Fault, move_aside};
-use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
+use crate::store::write_ahead_log::WriteAheadLog;
+use rusqlite::{Connection, OptionalExtension as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,6 +72,8 @@ pub struct Log {
     connection: Connection,
     /// The database at its path.
     place: FileIdentity,
+    /// The write-ahead log of the database.
+    write_ahead: WriteAheadLog,
     /// The number of the last event.
     last_number: u64,
     /// The number of the start event of this session.
@@ -99,7 +105,7 @@ impl Log {
         retention: Retention,
         own_run: Option<u64>,
     ) -> Result<Self, Unwritable> {
-        let path = state_directory.join(DATABASE);
+        let path = path(state_directory);
         let (connection, aside) = match connect(&path) {
             Ok(connection) => (connection, None),
             Err(Fault::Damaged(why)) => {
@@ -117,9 +123,16 @@ impl Log {
         let sql = "SELECT max(number) FROM event";
         let last: Option<i64> = connection.query_row(sql, (), |row| row.get(0))?;
         let last = last.unwrap_or_default().cast_unsigned();
-        let place = FileIdentity::of(&path);
-        let mut log =
-            Self { connection, place, last_number: last, run: own_run, retention, unlooked: LOOK };
+        let place = FileIdentity::of(&path).map_err(Fault::from)?;
+        let mut log = Self {
+            connection,
+            place,
+            write_ahead: WriteAheadLog::of(&path),
+            last_number: last,
+            run: own_run,
+            retention,
+            unlooked: LOOK,
+        };
         if let Some((aside, why)) = aside {
             log.begin_anew(format!(
                 "earlier events cannot be read; the old log is kept at {}: {why}",
@@ -132,7 +145,15 @@ impl Log {
 
     /// Returns true if the database is still at its path.
     pub(super) fn is_in_place(&self) -> bool {
-        self.place.is_in_place()
+        self.place.change().is_none()
+    }
+
+    /// Saves the content of a removed write-ahead log. Returns true if the log must be opened again.
+    ///
+    /// # Errors
+    /// [`Unwritable`] if the content cannot be saved.
+    pub(super) fn save(&self) -> Result<bool, Unwritable> {
+        Ok(self.write_ahead.save(&self.connection)?)
     }
 
     /// Reports in a new log that the one before it was removed while it was in use.
@@ -145,6 +166,17 @@ impl Log {
         self.begin_anew(
             "earlier events are lost: the event log was removed while in use".to_owned(),
         )
+    }
+
+    /// Reports that an earlier process was killed while events waited for the log.
+    pub(super) fn report_killed_events(&mut self) -> Result<(), Unwritable> {
+        tracing::error!(
+            event = "events_lost",
+            "steadfast was killed while events could not be recorded; these events are lost"
+        );
+        let reason = "steadfast was killed while events waited to be recorded".to_owned();
+        self.append(&[(unix_ms(), NewEvent::gap(None, reason, Level::Error))], &[])?;
+        Ok(())
     }
 
     /// Starts a new log after a damaged or removed one. Its first number is the present time in milliseconds since
@@ -197,42 +229,6 @@ impl Log {
     #[must_use]
     pub fn run(&self) -> Option<u64> {
         self.run
-    }
-
-    /// Writes events and marks in one durable transaction; returns the number of the first event.
-    ///
-    /// # Errors
-    /// [`Unwritable`] if nothing was written.
-    pub fn append<'e>(
-        &mut self,
-        events: impl IntoIterator<Item = &'e (u64, NewEvent)>,
-        marks: &[Mark],
-    ) -> Result<u64, Unwritable> {
-        let transaction =
-            self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let first = self.last_number + 1;
-        let (mut number, mut run) = (self.last_number, self.run);
-        let mut insert = rows::inserting(&transaction)?;
-        for (at, happening) in events {
-            number += 1;
-            rows::insert(&mut insert, number, *at, happening)?;
-            if matches!(happening.kind, EventKind::RunStart(_)) {
-                run = Some(number);
-                transaction
-                    .execute("INSERT INTO run (number) VALUES (?1)", [number.cast_signed()])?;
-            }
-            if let EventKind::RunEnd(SessionEnd { run: Some(of), .. }) = happening.kind {
-                transaction.execute("DELETE FROM run WHERE number = ?1", [of.cast_signed()])?;
-            }
-        }
-        drop(insert);
-        for mark in marks {
-            write(&transaction, mark)?;
-        }
-        transaction.commit()?;
-        (self.last_number, self.run) = (number, run);
-        self.unlooked += number + 1 - first;
-        Ok(first)
     }
 
     /// Deletes some of the events beyond the limits; returns true if more must be deleted. `now` is the time of
@@ -319,8 +315,9 @@ fn connect(path: &Path) -> Result<Connection, Fault> {
     Ok(connection)
 }
 
-/// Returns the path of the log in a state directory.
+/// Returns the path of the log in a state directory. A link leads to the log itself, beside which its other files are.
 #[must_use]
 pub fn path(state_directory: &Path) -> PathBuf {
-    state_directory.join(DATABASE)
+    let path = state_directory.join(DATABASE);
+    path.canonicalize().unwrap_or(path)
 }

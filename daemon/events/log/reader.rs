@@ -1,7 +1,7 @@
 //! The reader of the event log; it works beside the writer.
 
 use super::super::event::{DETAILS, NewEvent, PublishedEvent, is_detail};
-use super::{DATABASE, rows};
+use super::{path, rows};
 use crate::api::{Event, Level};
 use crate::store::database::{Fault, unused};
 use crate::store::regular_file;
@@ -84,7 +84,7 @@ impl Reader {
     /// # Errors
     /// [`Unreadable`] if the database is damaged or of another version.
     pub fn open(state_directory: &Path) -> Result<Option<Self>, Unreadable> {
-        let path = state_directory.join(DATABASE);
+        let path = path(state_directory);
         if !regular_file::is_there(&path)? {
             return Ok(None);
         }

@@ -19,8 +19,6 @@ pub(super) struct Reserve {
 impl Reserve {
     /// Returns the reserve of a log, on the same disk.
     pub(super) fn of(database: &Path) -> Self {
-        // A link to the database may lead to another disk.
-        let database = database.canonicalize().unwrap_or_else(|_| database.to_owned());
         Self { path: database.with_file_name(NAME) }
     }
 

@@ -6,11 +6,12 @@
 
 use super::reserve::Reserve;
 use super::rows::keepable;
-use super::{Log, Mark, Retention, path};
+use super::waiting_marker::WaitingMarker;
+use super::{Log, Mark, Retention, Unwritable, path};
 use crate::api::event_data::Session;
 use crate::api::{EventKind, Level};
-use crate::events::bus::{MarkRequest, Queue, Shared, Stream, WAITING, dropped};
-use crate::events::event::{NewEvent, PublishedEvent, unix_ms};
+use crate::events::event::{NewEvent, unix_ms};
+use crate::events::event_queue::{MarkRequest, Queue, Shared, Stream, dropped};
 use crate::events::repeat_filter::RepeatFilter;
 use crate::events::session::session_end;
 use crate::store::retention_clock::{RetentionClock, since_boot};
@@ -26,51 +27,56 @@ const TOGETHER: usize = 5000;
 
 /// The pause before the log is opened again after a failure; each further failure doubles the pause.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
-const LONGEST_WAIT: Duration = Duration::from_mins(1);
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// The interval at which expired events are deleted if nothing happens.
 const LOOK: Duration = Duration::from_hours(1);
 
+/// The interval at which the files of the log are checked.
+const CHECK: Duration = Duration::from_secs(10);
+
 /// The writer of the events of a stream. Its unwritten events survive a failure of its thread.
 #[derive(Debug)]
 pub struct LogWriter {
-    shared: Arc<Shared>,
-    directory: PathBuf,
+    pub(super) shared: Arc<Shared>,
+    pub(super) directory: PathBuf,
     retention: Retention,
     work: Mutex<Work>,
 }
 
 #[derive(Debug, Default)]
-struct Work {
+pub(super) struct Work {
     alike: RepeatFilter,
-    waiting: VecDeque<PendingEvent>,
+    pub(super) waiting: VecDeque<PendingEvent>,
     /// The number of events lost while the log could not be written.
-    lost: u64,
-    log: Option<Log>,
+    pub(super) lost: u64,
+    pub(super) log: Option<Log>,
     /// The reserve was filled, or cannot be, since the log was opened.
-    is_reserve_tried: bool,
+    pub(super) is_reserve_tried: bool,
+    /// Set while events wait; made with the first one.
+    marker: Option<WaitingMarker>,
     /// The log was removed while in use, and the new one does not say so yet.
     is_removed: bool,
     /// The number of the start event of this session.
-    run: Option<u64>,
+    pub(super) run: Option<u64>,
     /// This session, once its start event was published.
     session: Option<Session>,
-    trouble: Option<Trouble>,
+    pub(super) trouble: Option<Trouble>,
     looked: Option<Instant>,
     retention: Option<RetentionClock>,
 }
 
 /// An event that waits to be written.
 #[derive(Debug)]
-struct PendingEvent {
-    event: (u64, NewEvent),
-    is_recorded: bool,
-    is_told: bool,
+pub(super) struct PendingEvent {
+    pub(super) event: (u64, NewEvent),
+    pub(super) is_recorded: bool,
+    pub(super) is_told: bool,
 }
 
 /// The state after a failure of the log.
 #[derive(Debug)]
-struct Trouble {
+pub(super) struct Trouble {
     again: Instant,
     wait: Duration,
 }
@@ -147,6 +153,7 @@ impl LogWriter {
                     }
                 }
             } else {
+                work.check_files();
                 self.written(work, count, 0);
             }
             for order in orders.drain(..) {
@@ -161,19 +168,14 @@ impl LogWriter {
     /// Opens the log, unless an attempt failed a moment ago.
     fn open(&self, work: &mut Work) {
         let is_due = work.trouble.as_ref().is_none_or(|trouble| trouble.again <= Instant::now());
-        if work.log.take_if(|log| !log.is_in_place()).is_some() {
-            work.is_removed = true;
-        }
+        work.check_files();
         if work.log.is_some() || !is_due {
             return;
         }
         match Log::open(&self.directory, self.retention, work.run) {
             Ok(mut log) => {
-                if work.is_removed {
-                    work.is_removed = false;
-                    if let Err(error) = log.begin_after_removal() {
-                        return self.broken(work, &error.to_string());
-                    }
+                if let Err(error) = self.report_losses(work, &mut log) {
+                    return self.broken(work, &error.to_string());
                 }
                 if work.lost > 0 {
                     let event = (unix_ms(), dropped(std::mem::take(&mut work.lost)));
@@ -190,55 +192,21 @@ impl LogWriter {
         }
     }
 
-    /// Numbers the written events and sends them to the subscribers.
-    fn written(&self, work: &mut Work, count: usize, first: u64) {
-        let mut next = first;
-        let before = work.trouble.take();
-        if let Some(log) = &work.log {
-            work.run = log.run();
-            if before.is_some() {
-                tracing::warn!(event = "events_kept", "the event log can be written again");
-            }
-            let (last, run) = (log.last_number(), log.run());
-            self.shared.progress.send_if_modified(|standing| {
-                let is_news = standing.last_number != last || standing.trouble.is_some();
-                (standing.last_number, standing.run, standing.trouble) = (last, run, None);
-                is_news
-            });
-        } else {
-            work.trouble = before;
+    /// Records that the log was removed, or that an earlier process was killed while events waited.
+    fn report_losses(&self, work: &mut Work, log: &mut Log) -> Result<(), Unwritable> {
+        if work.is_removed {
+            log.begin_after_removal()?;
+            work.is_removed = false;
         }
-        for PendingEvent { event: (at, happening), is_recorded, is_told } in
-            work.waiting.drain(..count)
-        {
-            let number = is_recorded.then_some(next);
-            next += u64::from(is_recorded);
-            if !is_told {
-                self.shared.pass_on(PublishedEvent::new(number, at, happening));
-            }
+        let marker = work.marker(&self.directory);
+        if marker.is_left() {
+            log.report_killed_events()?;
+            marker.remove();
         }
-        // Waiting events come before the reserve.
-        if work.log.is_some() && work.waiting.is_empty() && !work.is_reserve_tried {
-            work.is_reserve_tried = true;
-            Reserve::of(&path(&self.directory)).fill();
-        }
+        Ok(())
     }
 
-    /// Handles a failed write: the events are sent without numbers, and stay in memory as far as there is room.
-    fn unwritten(&self, work: &mut Work, why: &str) {
-        self.broken(work, why);
-        for draft in work.waiting.iter_mut().filter(|draft| !draft.is_told) {
-            draft.is_told = true;
-            let (at, happening) = draft.event.clone();
-            self.shared.pass_on(PublishedEvent::new(None, at, happening));
-        }
-        work.waiting.retain(|draft| draft.is_recorded);
-        let much = work.waiting.len().saturating_sub(WAITING);
-        work.lost += u64::try_from(much).unwrap_or(u64::MAX);
-        work.waiting.drain(..much);
-    }
-
-    fn broken(&self, work: &mut Work, why: &str) {
+    pub(super) fn broken(&self, work: &mut Work, why: &str) {
         let waited = work.trouble.as_ref().map(|trouble| trouble.wait);
         if work.trouble.as_ref().is_some_and(|trouble| trouble.again > Instant::now()) {
             return;
@@ -324,6 +292,10 @@ impl Work {
         }
     }
 
+    pub(super) fn marker(&mut self, directory: &Path) -> &mut WaitingMarker {
+        self.marker.get_or_insert_with(|| WaitingMarker::of(&path(directory)))
+    }
+
     /// Returns the time to wait for the next input.
     fn within(&self) -> Option<Duration> {
         let counted = self
@@ -332,7 +304,20 @@ impl Work {
             .map(|next| Duration::from_millis(next.saturating_sub(unix_ms()).saturating_add(1)));
         let again = self.trouble.as_ref().filter(|_| !self.waiting.is_empty());
         let again = again.map(|trouble| trouble.again.saturating_duration_since(Instant::now()));
-        [counted, again, self.log.is_some().then_some(LOOK)].into_iter().flatten().min()
+        [counted, again, self.log.is_some().then_some(CHECK)].into_iter().flatten().min()
+    }
+
+    /// Closes a log that was removed. The content of a removed write-ahead log is saved first.
+    fn check_files(&mut self) {
+        if self.log.take_if(|log| !log.is_in_place()).is_some() {
+            self.is_removed = true;
+        }
+        match self.log.as_ref().map(Log::save) {
+            None | Some(Ok(false)) => {}
+            Some(Ok(true)) => self.log = None,
+            // The open log is the only copy of its last events.
+            Some(Err(error)) => tracing::debug!(%error, "the event log cannot be saved yet"),
+        }
     }
 
     fn append(&mut self, count: usize, marks: &[Mark]) -> Result<u64, String> {

@@ -57,7 +57,17 @@ impl SqliteStore {
         tell_strangers(&kept, &readers);
         let (verified, mended) = (Some(kept), RepairReport::default());
         let seen = Some(seen);
-        Ok(Self { connection: None, seen, verified, manifest, path, readers, mended, hold })
+        Ok(Self {
+            connection: None,
+            log: None,
+            seen,
+            verified,
+            manifest,
+            path,
+            readers,
+            mended,
+            hold,
+        })
     }
 }
 

@@ -33,6 +33,7 @@ use super::regular_file;
 use super::replay::{Records, fold, settle};
 use super::state_dir;
 use super::state_dir::StateLock;
+use super::write_ahead_log::WriteAheadLog;
 use super::{Entry, Key, Store, StoreError, StoredState};
 use deferred_open::Seen;
 use manifest::Manifest;
@@ -51,6 +52,8 @@ const SCHEMA: i64 = 9;
 pub struct SqliteStore {
     /// None after a handle was given up, until the next one is open, and before the first write of a deferred open.
     connection: Option<Connection>,
+    /// The write-ahead log of this connection; none without a connection.
+    log: Option<WriteAheadLog>,
     /// The state as it was read, until the first write takes it over.
     seen: Option<Seen>,
     /// The records read by the verification, until they are returned or anything is written. Reading them twice would
@@ -108,8 +111,9 @@ impl SqliteStore {
         }
         let Opened { connection, records: kept, manifest } = opened;
         tell_strangers(&kept, &readers);
+        let log = Some(WriteAheadLog::of(&path));
         let (connection, verified) = (Some(connection), Some(kept));
-        Ok(Self { connection, seen: None, verified, manifest, path, readers, mended, hold })
+        Ok(Self { connection, log, seen: None, verified, manifest, path, readers, mended, hold })
     }
 
     /// Returns true if this state directory contains a state.
@@ -141,6 +145,17 @@ impl SqliteStore {
         &self.mended
     }
 
+    /// Copies a removed write-ahead log into the database; returns true if the handle must be reopened.
+    fn save_log(&self) -> Result<bool, StoreError> {
+        let (Some(connection), Some(log)) = (&self.connection, &self.log) else { return Ok(false) };
+        if log.is_in_place() {
+            return Ok(false);
+        }
+        // In a removed directory nothing can be saved.
+        self.hold.check_place()?;
+        log.save(connection).map_err(|fault| refusal(&self.path, fault))
+    }
+
     fn with<T>(
         &mut self,
         work: impl FnOnce(&mut Connection) -> Result<T, Fault>,
@@ -148,6 +163,7 @@ impl SqliteStore {
         if let Some(seen) = self.seen {
             let taken = deferred_open::take_over(&self.path, &self.hold, seen);
             self.connection = Some(taken.map_err(|fault| refusal(&self.path, fault))?);
+            self.log = Some(WriteAheadLog::of(&self.path));
             self.seen = None;
         }
         let Some(connection) = self.connection.as_mut() else {
@@ -184,6 +200,7 @@ impl Store for SqliteStore {
 
     fn commit(&mut self, batch: &[Entry]) -> Result<(), StoreError> {
         self.verified = None;
+        self.check_files()?;
         let (readers, hold) = (self.readers.clone(), Arc::clone(&self.hold));
         let mut manifest = self.manifest.clone();
         let found = self.with(|connection| {
@@ -220,8 +237,9 @@ impl Store for SqliteStore {
     }
 
     fn reopen(&mut self) -> Result<(), StoreError> {
+        self.save_log()?;
         // Dropped first: after a failed sync the old handle must not be used again.
-        drop(self.connection.take());
+        drop((self.connection.take(), self.log.take()));
         self.verified = None;
         if self.seen.is_some() {
             // The state was not taken over yet: the next call does that.
@@ -231,12 +249,17 @@ impl Store for SqliteStore {
         match connect(&self.path) {
             Ok(opened) => {
                 self.connection = Some(opened.connection);
+                self.log = Some(WriteAheadLog::of(&self.path));
                 self.manifest = opened.manifest;
                 Ok(())
             }
             // Not repaired while the daemon runs: nothing is recorded, so nothing is changed, until a restart.
             Err(fault) => Err(refusal(&self.path, fault)),
         }
+    }
+
+    fn check_files(&mut self) -> Result<(), StoreError> {
+        if self.save_log()? { self.reopen() } else { Ok(()) }
     }
 }
 

@@ -63,6 +63,7 @@ async fn take_snapshot(shared: &Shared, most: u32) -> Snapshot {
         workers: workers.collect(),
         has_lease: matches!(lease, LeaseStatus::Held { .. }),
         lease_left,
+        world: shared.world.metrics(),
         dropped_lines: (shared.dropped_lines)(),
         failing_recorders: shared.stream.aside().failing().len(),
         lists_resources: most > 0,

@@ -9,8 +9,8 @@ use crate::control::RequestHandler;
 use crate::driver::{DriverEvent, ListRequest, Query};
 use crate::events::Wanted;
 use crate::history::Undo;
+use crate::nearest_name::with_nearest;
 use crate::store::{Maintenance, StateCommand};
-use crate::suggestion::with_nearest;
 use crate::workers::Shared;
 use crate::workers::errors::{LogLevelError, MaintenanceError};
 use crate::workers::graph::loader::ReloadCause;
@@ -459,7 +459,7 @@ impl DaemonRequestHandler {
             }
             Ok(Ok(Err(why))) => Err(Reply::Rejected(format!(
                 "the previous graph is still running\n{}",
-                why.trim_end()
+                why.to_string().trim_end()
             ))),
             Ok(Err(_)) | Err(_) => {
                 Err(Reply::Unavailable("the result is not known yet".to_owned()))

@@ -119,6 +119,7 @@ fn is_graph(input: &DriverEvent) -> bool {
 #[cfg(test)]
 mod tests {
     use super::Requests;
+    use crate::driver::LoadError;
     use crate::driver::{DriverEvent, Inbox};
     use std::time::Duration;
 
@@ -142,7 +143,7 @@ mod tests {
         requests.attach(first.clone());
         assert_eq!(taken(&first).len(), 1);
         requests.put(pause("not taken"));
-        requests.put(DriverEvent::Graph { graph: Err("broken".to_owned()), operator: true });
+        requests.put(DriverEvent::Graph { graph: Err(LoadError::NoneYet), operator: true });
         requests.put(DriverEvent::Stop(Duration::ZERO));
         first.put(DriverEvent::Kept(vec![1], None));
         let rest = requests.detach(&first);
@@ -152,7 +153,7 @@ mod tests {
         let second = Inbox::default();
         requests.attach(second.clone());
         assert!(requests.lacks_graph(), "one that could not be read is none");
-        let graph = DriverEvent::Graph { graph: Err("broken".to_owned()), operator: true };
+        let graph = DriverEvent::Graph { graph: Err(LoadError::NoneYet), operator: true };
         let expected =
             [pause("not taken"), graph, DriverEvent::Resume].map(|input| format!("{input:?}"));
         assert_eq!(taken(&second), expected);

@@ -4,8 +4,8 @@ use super::handler::DaemonRequestHandler;
 use crate::api::{Reply, ReplySink};
 use crate::driver::Query;
 use crate::driver::commands::state_commands::Rejection;
+use crate::nearest_name::with_nearest;
 use crate::store::StateCommand;
-use crate::suggestion::with_nearest;
 
 impl DaemonRequestHandler {
     /// Runs resources again; a stored request is a state command.

@@ -1,6 +1,6 @@
 //! The worker of the lease. After a loss of the lease no worker ends, and no run begins until the lease is back.
 
-use crate::driver::{DriverEvent, LeaseValidity};
+use crate::driver::{DriverEvent, LeaseLoss, LeaseValidity};
 use crate::lease::{Lease, LeaseLost, LeaseStatus, boottime, keep};
 use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
 use crate::workers::Shared;
@@ -34,7 +34,7 @@ pub(in crate::workers) fn lease(shared: &Arc<Shared>, lease: Box<dyn Lease>) -> 
                     Err(LeaseLost::Refused(why)) if !was_held => Err(Failure::fatal(RANK, why)),
                     Err(why) => {
                         tracing::error!(event = "lease", "{why}: no changes are started");
-                        let lost = Err(why.to_string());
+                        let lost = Err(LeaseLoss(why.to_string()));
                         shared.requests.put(DriverEvent::Lease(lost));
                         Err(Failure::again(why))
                     }
@@ -47,14 +47,16 @@ pub(in crate::workers) fn lease(shared: &Arc<Shared>, lease: Box<dyn Lease>) -> 
 }
 
 /// Returns the validity of the lease for the driver; `None` before the lease was first obtained.
-pub(in crate::workers) fn right(standing: &LeaseStatus) -> Option<Result<LeaseValidity, String>> {
+pub(in crate::workers) fn right(
+    standing: &LeaseStatus,
+) -> Option<Result<LeaseValidity, LeaseLoss>> {
     match standing {
         LeaseStatus::Wanted => None,
         LeaseStatus::Held { until: None, .. } => Some(Ok(LeaseValidity::endless())),
         LeaseStatus::Held { until: Some(end), .. } => {
             Some(Ok(LeaseValidity::until(*end, Arc::new(boottime))))
         }
-        LeaseStatus::Lost(why) => Some(Err(why.clone())),
+        LeaseStatus::Lost(why) => Some(Err(LeaseLoss(why.clone()))),
     }
 }
 

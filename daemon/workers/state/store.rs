@@ -189,7 +189,7 @@ async fn keep(
         () = journal.ended().cancelled() => return Err(Failure::again(StoreError::Ended)),
         never = tend_history(shared) => match never {},
         wanted = shared.mending.next() => Some(wanted),
-        never = life.watch_thread(|| answers(&hold, &journal)) => match never {},
+        never = life.watch_thread(|| answers(shared, &hold, &journal)) => match never {},
     };
     // All writes are durable, and the directory is free, before the worker ends.
     let history = Arc::clone(&shared.history);
@@ -204,13 +204,19 @@ async fn keep(
     }
 }
 
-/// Checks that the state directory is still in place and that the journal's thread is alive. A hanging disk does not
-/// block the caller.
-fn answers(hold: &Arc<StateLock>, journal: &Journal) -> oneshot::Receiver<()> {
+/// Checks that the files of the state directory are still in place and that the journal's thread is alive. A hanging
+/// disk does not block the caller.
+fn answers(shared: &Shared, hold: &Arc<StateLock>, journal: &Journal) -> oneshot::Receiver<()> {
     let (to, answer) = oneshot::channel();
-    let (hold, ping) = (Arc::clone(hold), journal.ping());
+    let history = Arc::clone(&shared.history);
+    let (hold, journal, ping) = (Arc::clone(hold), journal.clone(), journal.ping());
     tokio::spawn(async move {
-        let looked = tokio::task::spawn_blocking(move || hold.look()).await;
+        let looked = tokio::task::spawn_blocking(move || {
+            hold.look();
+            history.check_files();
+        });
+        let looked = looked.await;
+        journal.check_files();
         if looked.is_ok() && ping.await.is_ok() {
             // The receiver is dropped after the worker has ended.
             to.send(()).unwrap_or_default();

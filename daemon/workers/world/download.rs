@@ -7,13 +7,28 @@ use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use std::time::Duration;
+use thiserror::Error;
 
 /// The time limit of a download.
 const PATIENCE: Duration = Duration::from_mins(2);
 
+/// The reason for which a download failed.
+#[derive(Debug, Error)]
+#[error("{address}: {why}")]
+pub(super) struct DownloadError {
+    address: String,
+    why: String,
+}
+
 /// Returns the content at an address.
-pub(super) async fn download_file(address: &str, limit: u64) -> Result<Vec<u8>, String> {
-    let failed = |error: &dyn std::fmt::Display| format!("{address}: {error}");
+///
+/// # Errors
+/// [`DownloadError`] if the server does not answer in time, or with an error, or with more than `limit` bytes.
+pub(super) async fn download_file(address: &str, limit: u64) -> Result<Vec<u8>, DownloadError> {
+    let failed = |error: &dyn std::fmt::Display| DownloadError {
+        address: address.to_owned(),
+        why: error.to_string(),
+    };
     let roots = HttpsConnectorBuilder::new().with_native_roots().map_err(|error| failed(&error))?;
     let connector = roots.https_only().enable_http1().build();
     let client = Client::builder(TokioExecutor::new()).build(connector);

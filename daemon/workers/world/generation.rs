@@ -3,16 +3,20 @@
 //! The world names only the hash and the sequence of a bundle. The signature decides: who can write to the world cannot
 //! run anything here.
 
+use super::download::DownloadError;
 use super::host_world::{HostWorld, Views};
+use crate::driver::LoadError;
 use crate::workers::Shared;
 use crate::workers::graph::loader::ReloadCause;
-use crate::world::bundle::{self, Bundle, Expected, MAX_BUNDLE_BYTES};
+use crate::world::bundle::{self, Bundle, BundleError, Expected, MAX_BUNDLE_BYTES};
 use crate::world::records::{Want, read_record, unix_seconds};
 use serde::{Deserialize, Serialize};
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use thiserror::Error;
+use tokio::task::JoinError;
 use tokio::time::Instant;
 
 /// The folder of unpacked bundles in the state directory; `current` leads to the one that runs.
@@ -51,6 +55,45 @@ pub(super) struct Generation {
     starts: Option<(String, Instant)>,
 }
 
+/// The reason for which a bundle does not run.
+#[derive(Debug, Error)]
+pub(super) enum BundleFailure {
+    /// The record of the deploy names no plain file.
+    #[error("expected the name of a file, found `{0}`")]
+    FileName(String),
+    /// The bundle was not downloaded.
+    #[error(transparent)]
+    Download(#[from] DownloadError),
+    /// A file or folder cannot be read.
+    #[error("{}: {error}", path.display())]
+    File {
+        /// The path.
+        path: PathBuf,
+        /// The error of the system.
+        error: io::Error,
+    },
+    /// Another user could change a trusted key.
+    #[error("{}: another user could change the key: {why}", path.display())]
+    UntrustedKey {
+        /// The path of the key.
+        path: PathBuf,
+        /// The reason.
+        why: String,
+    },
+    /// The bundle is not valid for this host.
+    #[error(transparent)]
+    Invalid(#[from] BundleError),
+    /// The bundle, or its record, cannot be stored.
+    #[error("{0}")]
+    State(#[from] io::Error),
+    /// The graph of the bundle was rejected.
+    #[error(transparent)]
+    Graph(#[from] LoadError),
+    /// A thread of the bundle panicked.
+    #[error("{0}")]
+    Panicked(JoinError),
+}
+
 impl Generation {
     pub(super) fn new(state_directory: &Path) -> Self {
         let text = std::fs::read_to_string(state_directory.join(STATE)).unwrap_or_default();
@@ -67,7 +110,7 @@ impl Generation {
         &mut self,
         host: &HostWorld,
         views: &Views,
-    ) -> Option<Result<Bundle, String>> {
+    ) -> Option<Result<Bundle, BundleFailure>> {
         if let Some((sequence, digest)) = self.last.running.clone() {
             host.set_sequence(sequence, digest);
         }
@@ -112,9 +155,9 @@ impl Generation {
                 last_sequence,
                 digest: Some(&want.manifest),
             };
-            bundle::verify_bundle(&bytes, &keys, &expected).map_err(|error| error.to_string())
+            Ok(bundle::verify_bundle(&bytes, &keys, &expected)?)
         });
-        Some(verified.await.map_err(|error| error.to_string()).and_then(|bundle| bundle))
+        Some(verified.await.map_err(BundleFailure::Panicked).and_then(|bundle| bundle))
     }
 
     /// Unpacks a bundle and reloads the graph. A rejected graph changes nothing: the last one continues.
@@ -122,8 +165,8 @@ impl Generation {
         &mut self,
         shared: &Arc<Shared>,
         host: &HostWorld,
-        bundle: Result<Bundle, String>,
-    ) -> Result<(), String> {
+        bundle: Result<Bundle, BundleFailure>,
+    ) -> Result<(), BundleFailure> {
         let bundle = bundle?;
         let run = LastRun {
             sequence: bundle.manifest.sequence,
@@ -135,12 +178,12 @@ impl Generation {
         let (previous, stored) = (directory.join(FOLDER).join("current"), run.clone());
         let before = std::fs::read_link(&previous).ok();
         let place = tokio::task::spawn_blocking(move || place_bundle(&directory, &bundle, &stored));
-        place.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+        place.await.map_err(BundleFailure::Panicked)??;
         // The sequence counts from here on: an interrupted start must not run the bundle twice.
         self.last = run;
         let (to, answer) = tokio::sync::oneshot::channel();
         shared.graph.ask(ReloadCause::Operator, Some(to));
-        let taken = answer.await.unwrap_or_else(|_| Err("the graph loader has ended".to_owned()));
+        let taken = answer.await.unwrap_or(Err(LoadError::LoaderEnded));
         match taken {
             Ok(_) => {
                 host.set_rejected(None);
@@ -153,12 +196,11 @@ impl Generation {
             Err(why) => {
                 if let Some(before) = before {
                     // A later restart loads the last good graph again.
-                    switch_link(&self.state_directory.join(FOLDER), &before)
-                        .map_err(|error| error.to_string())?;
+                    switch_link(&self.state_directory.join(FOLDER), &before)?;
                 }
-                self.last.rejected = Some(why.clone());
+                self.last.rejected = Some(why.to_string());
                 self.store_last().await?;
-                Err(why)
+                Err(why.into())
             }
         }
     }
@@ -171,15 +213,15 @@ impl Generation {
     }
 
     /// Stores the last run: a restart must not run a bundle twice.
-    async fn store_last(&self) -> Result<(), String> {
+    async fn store_last(&self) -> Result<(), BundleFailure> {
         let (directory, last) = (self.state_directory.clone(), self.last.clone());
         let stored = tokio::task::spawn_blocking(move || store_last(&directory, &last)).await;
-        stored.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+        Ok(stored.map_err(BundleFailure::Panicked)??)
     }
 }
 
 /// Writes the last run to the state directory, whole or not at all.
-fn store_last(directory: &Path, last: &LastRun) -> std::io::Result<()> {
+fn store_last(directory: &Path, last: &LastRun) -> io::Result<()> {
     let new = directory.join(format!("{STATE}.new"));
     std::fs::write(&new, serde_json::to_string(last).unwrap_or_default())?;
     std::fs::File::open(&new)?.sync_all()?;
@@ -193,8 +235,8 @@ fn splay_of(host: &str) -> u64 {
 }
 
 /// Reads the public keys of a folder.
-fn trusted_keys(folder: &Path) -> Result<Vec<[u8; 32]>, String> {
-    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+fn trusted_keys(folder: &Path) -> Result<Vec<[u8; 32]>, BundleFailure> {
+    let failed = |error| BundleFailure::File { path: folder.to_owned(), error };
     let mut texts = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
@@ -202,10 +244,7 @@ fn trusted_keys(folder: &Path) -> Result<Vec<[u8; 32]>, String> {
             let doubts =
                 steadfast_resources::host::input_trust::Reader::here().doubts_on_the_way(&path);
             if let Some(why) = doubts {
-                return Err(format!(
-                    "{}: another user could change the key: {why}",
-                    path.display()
-                ));
+                return Err(BundleFailure::UntrustedKey { path, why });
             }
             texts.push(std::fs::read_to_string(&path).map_err(failed)?);
         }
@@ -214,31 +253,28 @@ fn trusted_keys(folder: &Path) -> Result<Vec<[u8; 32]>, String> {
 }
 
 /// Fetches a bundle from a folder or an address.
-async fn fetch_bundle(from: &str, file: &str) -> Result<Vec<u8>, String> {
+async fn fetch_bundle(from: &str, file: &str) -> Result<Vec<u8>, BundleFailure> {
     let is_plain = !file.is_empty() && !file.contains('/') && !file.starts_with('.');
     if !is_plain {
-        return Err(format!("expected the name of a file, found `{}`", file.escape_debug()));
+        return Err(BundleFailure::FileName(file.escape_debug().to_string()));
     }
     if from.starts_with("https://") {
-        return super::download::download_file(
-            &format!("{}/{file}", from.trim_end_matches('/')),
-            MAX_BUNDLE_BYTES,
-        )
-        .await;
+        let address = format!("{}/{file}", from.trim_end_matches('/'));
+        return Ok(super::download::download_file(&address, MAX_BUNDLE_BYTES).await?);
     }
     let path = Path::new(from).join(file);
     let read = move || {
-        let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+        let failed = |error| BundleFailure::File { path: path.clone(), error };
         let mut bytes = Vec::new();
         let file = std::fs::File::open(&path).map_err(failed)?;
         file.take(MAX_BUNDLE_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
         Ok(bytes)
     };
-    tokio::task::spawn_blocking(read).await.map_err(|error| error.to_string())?
+    tokio::task::spawn_blocking(read).await.map_err(BundleFailure::Panicked)?
 }
 
 /// Unpacks a bundle, records its sequence, and makes `current` lead to it.
-fn place_bundle(directory: &Path, bundle: &Bundle, run: &LastRun) -> std::io::Result<()> {
+fn place_bundle(directory: &Path, bundle: &Bundle, run: &LastRun) -> io::Result<()> {
     let folder = directory.join(FOLDER);
     let name = format!("{}-{}", bundle.manifest.sequence, bundle.digest.get(..12).unwrap_or("x"));
     let place = folder.join(&name);
@@ -253,7 +289,7 @@ fn place_bundle(directory: &Path, bundle: &Bundle, run: &LastRun) -> std::io::Re
 }
 
 /// Makes `current` lead to a folder, in one step.
-fn switch_link(folder: &Path, to: &Path) -> std::io::Result<()> {
+fn switch_link(folder: &Path, to: &Path) -> io::Result<()> {
     let new = folder.join("current.new");
     drop(std::fs::remove_file(&new));
     std::os::unix::fs::symlink(to, &new)?;

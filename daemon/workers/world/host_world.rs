@@ -2,6 +2,7 @@
 
 use super::connection::{host_name, open_world};
 use crate::config::WorldSettings;
+use crate::metrics::WorldValues;
 use crate::world::follower::{RangeView, follow_range};
 use crate::world::records::{KvRecord, SCHEMA, read_record, unix_seconds, write_record};
 use crate::world::{Entry, World, WorldError, keys};
@@ -260,6 +261,17 @@ impl HostWorld {
                 format!("host {name}: stale for {age} s: {why}")
             }
         }
+    }
+
+    /// Returns the connection as metrics show it; `None` if this host does not use a world.
+    pub(in crate::workers) fn metrics(&self) -> Option<WorldValues> {
+        if !self.is_used.load(Ordering::SeqCst) {
+            return None;
+        }
+        let since = lock(&self.stale).as_ref().map(|(_, since)| *since);
+        let connected = since.is_none() && lock(&self.world).is_some();
+        let stale = since.map_or(0, |since| unix_seconds().saturating_sub(since));
+        Some(WorldValues { connected, stale: Duration::from_secs(stale) })
     }
 
     /// Describes the problem of the world, if there is one: the values are stale, or a bundle was rejected.

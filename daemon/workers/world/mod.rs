@@ -163,6 +163,7 @@ async fn look_for_bundle(
 ) {
     let Some(bundle) = generation.look(&shared.world, views).await else { return };
     if let Err(why) = generation.run_bundle(shared, &shared.world, bundle).await {
+        let why = why.to_string();
         tracing::error!(event = "bundle", "the bundle was rejected: {why}");
         shared.teller.publish(NewEvent::new(
             EventKind::Bundle(Reason { reason: why.clone() }),

@@ -86,7 +86,7 @@ impl Database {
             connection.execute_batch(&format!("BEGIN IMMEDIATE; {SCHEMA} COMMIT;"))
         };
         setup().map_err(failed)?;
-        let place = path.map(FileIdentity::of);
+        let place = path.and_then(|path| FileIdentity::of(path).ok());
         let mut database = Self { connection, place, clock, written: 0 };
         database.end_leases_of_other_boots()?;
         Ok(database)
@@ -94,11 +94,12 @@ impl Database {
 
     /// Fails if the database was removed or replaced: other processes would not see what is written here.
     pub(super) fn check_place(&self) -> Result<(), WorldError> {
-        match self.place.as_ref().filter(|place| !place.is_in_place()) {
+        let change = |place: &FileIdentity| Some((place.path().to_owned(), place.change()?.word()));
+        match self.place.as_ref().and_then(change) {
             None => Ok(()),
-            Some(place) => Err(WorldError::Unavailable(format!(
-                "{} was removed or replaced while in use: restore it, or restart the daemons",
-                place.path().display()
+            Some((path, change)) => Err(WorldError::Unavailable(format!(
+                "{} was {change} while in use: restore it, or restart the daemons",
+                path.display()
             ))),
         }
     }

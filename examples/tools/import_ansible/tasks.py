@@ -1,15 +1,16 @@
 """Reads Ansible roles and playbooks: every task with its file and line, and the variables of the role."""
 
 import os
+import re
 from dataclasses import dataclass, field
 
 import yaml
 
 KEYWORDS = set(
-    "name when loop loop_control notify register tags become become_user become_method become_exe changed_when failed_when "
-    "ignore_errors ignore_unreachable check_mode diff delegate_to delegate_facts run_once vars args environment no_log until "
-    "retries delay listen block rescue always any_errors_fatal timeout throttle module_defaults collections debugger "
-    "connection async poll remote_user local_action action".split()
+    "name when loop loop_control notify register tags become become_user become_method become_exe changed_when "
+    "failed_when ignore_errors ignore_unreachable check_mode diff delegate_to delegate_facts run_once vars "
+    "args environment no_log until retries delay listen block rescue always any_errors_fatal timeout throttle "
+    "module_defaults collections debugger connection async poll remote_user local_action action".split()
 )
 
 
@@ -45,6 +46,7 @@ class Task:
     handler: bool
     name: str
     module: str
+    action: str
     parameters: dict
     keywords: dict
     conditions: list = field(default_factory=list)
@@ -57,9 +59,9 @@ class Task:
 def _free_form(text):
     """Splits `key=value key=value` of a free-form module; the rest is the free form itself."""
     parameters, rest = {}, []
-    for word in text.split(" "):
+    for word in re.findall(r"(?:\{\{.*?\}\}|\{%.*?%\}|[^ ])+| (?= )", text, re.S):
         key, mark, value = word.partition("=")
-        if mark and key.isidentifier() and key.islower() and not rest:
+        if mark and key.isidentifier() and key.islower() and (not rest or key in ("chdir", "creates", "removes")):
             parameters[key] = value.strip("\"'")
         else:
             rest.append(word)
@@ -99,6 +101,7 @@ def _tasks(entries, path, handler, conditions):
             handler=handler,
             name=str(entry.get("name", module)),
             module=module.rsplit(".", 1)[-1],
+            action=module,
             parameters=parameters,
             keywords=keywords,
             conditions=own,
@@ -116,6 +119,15 @@ def _yaml_files(folder):
         yield from (os.path.join(root, name) for name in sorted(files) if name.endswith((".yml", ".yaml")))
 
 
+def _variable_files(folder):
+    """Returns the files with variables of a role for Debian 12: the first value of a variable wins."""
+    files = {part: list(_yaml_files(os.path.join(folder, part))) for part in ("vars", "defaults")}
+    ours = [re.compile(pattern) for pattern in (r"Debian-?12\.ya?ml$", r"Debian\.ya?ml$", r"/vars/main\b")]
+    ranks = {path: next((rank for rank, one in enumerate(ours) if one.search(path)), 9) for path in files["vars"]}
+    first = sorted((path for path in files["vars"] if ranks[path] < 9), key=lambda path: (ranks[path], path))
+    return first + files["defaults"] + [path for path in files["vars"] if ranks[path] == 9]
+
+
 @dataclass
 class Role:
     """A role: its tasks and handlers, and its variables with their values where those are plain."""
@@ -124,21 +136,22 @@ class Role:
     tasks: list
     variables: dict
     unread: list
+    # The variables whose values come from tasks.
+    facts: set = field(default_factory=set)
 
 
 def read_role(folder):
     """Reads the role in a folder with `tasks/`."""
     role = Role(folder, [], {}, [])
-    for part in ("defaults", "vars"):
-        for path in _yaml_files(os.path.join(folder, part)):
-            try:
-                loaded = _load(path)
-            except (yaml.YAMLError, UnicodeDecodeError) as error:
-                role.unread.append((path, str(error).splitlines()[0]))
-                continue
-            if isinstance(loaded, dict):
-                for name, value in loaded.items():
-                    role.variables.setdefault(name, value)
+    for path in _variable_files(folder):
+        try:
+            loaded = _load(path)
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            role.unread.append((path, str(error).splitlines()[0]))
+            continue
+        if isinstance(loaded, dict):
+            for name, value in loaded.items():
+                role.variables.setdefault(name, value)
     for part in ("tasks", "handlers"):
         for path in _yaml_files(os.path.join(folder, part)):
             try:
@@ -147,6 +160,13 @@ def read_role(folder):
                 role.unread.append((path, str(error).splitlines()[0]))
                 continue
             role.tasks.extend(_tasks(loaded, path, part == "handlers", []))
+    # A variable that nobody sets gets its value from a task.
+    for task in role.tasks:
+        if task.module == "set_fact":
+            for name, value in task.parameters.items():
+                if name not in role.variables:
+                    role.variables[name] = value
+                    role.facts.add(name)
     return role
 
 

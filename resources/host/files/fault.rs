@@ -107,8 +107,14 @@ fn os_trouble(doing: &str, path: &Path, errno: Errno, user: &str) -> Failure {
     match errno {
         Errno::ACCESS => said(doing, path, &format!("permission denied as user {user}"))
             .hint("grant the permission to that user, or run steadfast as root"),
-        Errno::PERM => said(doing, path, &format!("not permitted to user {user}"))
-            .hint("the owner differs, the file is immutable (lsattr), or steadfast is not root"),
+        Errno::PERM => {
+            let failure = said(doing, path, &format!("not permitted to user {user}"));
+            let hint =
+                "the owner differs, the file is immutable (lsattr), or steadfast is not root";
+            // To root, most files are immutable then, and a change of chattr(1) gives no event.
+            let is_root = rustix::process::geteuid().is_root();
+            if is_root { failure.hint(hint).passing() } else { failure.hint(hint) }
+        }
         Errno::NOSPC | Errno::DQUOT => said(doing, path, &text).hint("free disk space").passing(),
         Errno::ROFS => said(doing, path, &text)
             .hint("remount the file system writable, or remove the resource")

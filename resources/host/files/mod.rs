@@ -23,14 +23,14 @@ pub use objects::accounts::{AccountKind, Accounts, account_name};
 pub use objects::attributes::Attributes;
 pub use objects::extended::{ExtendedAttributes, ExtendedChange};
 pub use objects::remove::Reach;
-pub use paths::dir_walk::{DirWalk, Entered};
 pub use paths::directory_identity::{Directory, DirectoryIds};
 pub use paths::entry::{Entry, EntryStat, SET_ID, SET_UID};
 pub use paths::path_forecast::{Coming, End, Ground, Name, Resolution, Resolver, Thing};
 pub use paths::protected_paths::{is_purgeable, is_sacred};
+pub use paths::tree_walk::{DirWalk, Entered};
 pub use prior_state::enclosure::RestoredDirectories;
 pub use prior_state::record::{Noted, denies_others};
-pub use takeover::rules::own_gid;
+pub use takeover::other_users::own_gid;
 
 use crate::failure::Failure;
 pub(crate) use crate::host::kernel::Mounts;
@@ -54,6 +54,8 @@ pub struct Files {
     handed_over: Mutex<HashMap<(u64, u64), takeover::handover_mark::Handover>>,
     /// The entries of the directories that this process gave away or opened.
     placed: Mutex<takeover::moved_objects::Placed>,
+    /// The files that several resources read.
+    shared: content::shared_content::SharedContents,
 }
 
 impl Default for Files {
@@ -67,6 +69,7 @@ impl Default for Files {
             taken_over: Mutex::default(),
             handed_over: Mutex::default(),
             placed: Mutex::default(),
+            shared: content::shared_content::SharedContents::default(),
         }
     }
 }
@@ -120,6 +123,6 @@ impl Files {
     /// Makes the failure of a missing parent directory.
     #[must_use]
     pub fn no_directory(path: &Path) -> Failure {
-        paths::managed_path::no_parent(path)
+        paths::safe_path::no_parent(path)
     }
 }

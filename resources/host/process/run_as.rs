@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::host::Command;
 use nix::unistd::{Group, User};
 use rustix::process::{getegid, geteuid};
+use std::sync::{Mutex, PoisonError};
 
 /// The account that a command runs as.
 #[derive(Debug)]
@@ -48,7 +49,7 @@ pub(in crate::host) fn account(command: &Command) -> Result<Account, Failure> {
     let own = geteuid().as_raw();
     let (uid, user) = match &command.user {
         Some(wanted) => user(wanted)?,
-        None => (own, by_number(own)?),
+        None => (own, own_user(own)?),
     };
     let gid = match (&command.group, &user) {
         (Some(wanted), _) => Some(group(wanted)?),
@@ -106,6 +107,25 @@ fn user(wanted: &str) -> Result<(u32, Option<User>), Failure> {
             .hint("declare a resource that creates the account, ordered before this one"));
     };
     Ok((number, by_number(number)?))
+}
+
+/// The account of the daemon's user, with the state of /etc/passwd in which it was read.
+type OwnUser = ((u64, u64, i64, u64), Option<User>);
+
+/// The last reading of the account of the daemon's user.
+static OWN_USER: Mutex<Option<OwnUser>> = Mutex::new(None);
+
+/// Returns the account of the daemon's user, which most commands have, read once for each change of /etc/passwd.
+fn own_user(own: u32) -> Result<Option<User>, Failure> {
+    let Ok(stat) = rustix::fs::stat("/etc/passwd") else { return by_number(own) };
+    let state = (stat.st_dev, stat.st_ino, stat.st_ctime, stat.st_ctime_nsec);
+    let mut known = OWN_USER.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, user)) = known.as_ref().filter(|(at, _)| *at == state) {
+        return Ok(user.clone());
+    }
+    let user = by_number(own)?;
+    *known = Some((state, user.clone()));
+    Ok(user)
 }
 
 fn by_number(number: u32) -> Result<Option<User>, Failure> {

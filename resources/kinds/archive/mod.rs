@@ -35,11 +35,12 @@ use tokio_util::sync::CancellationToken;
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "archive",
-    doc: "Unpacks an archive (tar, tar.gz, tar.xz, tar.zst, tar.bz2 or zip) into a directory of its own. The name is the directory. Entries that lead out of the directory and devices are rejected; set-id bits are dropped. A new archive replaces the whole directory.",
+    collectible: false,
+    doc: "Unpacks an archive (tar, tar.gz, tar.xz, tar.zst, tar.bz2 or zip) into a directory of its own. The name is the directory. Entries that lead out of the directory and devices are rejected; set-id bits are dropped. A new archive replaces the whole directory. The files in the directory are not compared: a missing directory and another archive are repaired, and a change below the directory is not.",
     fields: &[
-        FieldSpec::new("path", FieldType::Text, "Absolute path of the directory. Default: the name.").mode(FieldMode::Static)
+        FieldSpec::new("path", FieldType::Text, "Absolute path of the directory. Default: the name.").guarded().mode(FieldMode::Static)
             .example("/opt/app"),
-        FieldSpec::new("source", FieldType::Text, "Absolute path of an archive on the host.").mode(FieldMode::Value)
+        FieldSpec::new("source", FieldType::Text, "Absolute path of an archive on the host.").relative().guarded().mode(FieldMode::Value)
             .example("/var/cache/app-1.2.tar.gz")
             .conflicts_with(&["url"])
             .receives(Receives::Shown),
@@ -49,7 +50,7 @@ pub static SPEC: KindSpec = KindSpec {
             "format",
             FieldType::Choice(&["tar", "tar.gz", "tar.bz2", "tar.xz", "tar.zst", "zip"]),
             "Format of the archive. Default: by the end of its name.",
-        ),
+        ).receives(Receives::Shown),
         FieldSpec::new("strip", FieldType::Int, "Leading directories to drop from each path.")
             .default("0")
             .receives(Receives::Shown),
@@ -60,17 +61,17 @@ pub static SPEC: KindSpec = KindSpec {
         ).mode(FieldMode::Value)
         .example("bin/app")
         .receives(Receives::Shown),
-        FieldSpec::new("owner", FieldType::Text, "Owner of everything, by name or number. Default: the daemon's user.").mode(FieldMode::Value)
+        FieldSpec::new("owner", FieldType::Text, "Owner of everything, by name or number. Default: the daemon's user.").guarded().mode(FieldMode::Value)
             .example("root")
             .receives(Receives::Shown),
-        FieldSpec::new("group", FieldType::Text, "Group of everything, by name or number. Default: the daemon's group.").mode(FieldMode::Value)
+        FieldSpec::new("group", FieldType::Text, "Group of everything, by name or number. Default: the daemon's group.").guarded().mode(FieldMode::Value)
             .example("root")
             .receives(Receives::Shown),
-        FieldSpec::new("mode", FieldType::Text, "Octal mode of the directory.").mode(FieldMode::Value)
+        FieldSpec::new("mode", FieldType::Text, "Octal mode of the directory.").guarded().mode(FieldMode::Value)
             .default("0755")
             .example("0755")
             .receives(Receives::Shown),
-        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the directory.").known_at_load()
+        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the directory.").guarded().known_at_load()
             .default("exists"),
         download::USERNAME,
         download::PASSWORD,
@@ -78,7 +79,10 @@ pub static SPEC: KindSpec = KindSpec {
         download::CACERT,
         download::TIMEOUT,
     ],
-    sends: &[SendSpec::new("checksum", FieldType::Text, "The checksum of the archive, sha256:….")],
+    sends: &[
+        SendSpec::new("path", FieldType::Text, "The path of the filled directory."),
+        SendSpec::new("checksum", FieldType::Text, "The checksum of the archive, sha256:…."),
+    ],
     example: "archive:\n  - name: /opt/app\n    url: https://example.org/app-1.2.tar.gz\n    checksum: sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824\n    strip: 1\n",
     restore: None,
     build: declare::build,
@@ -144,7 +148,7 @@ impl Archive {
     }
 
     /// Returns the state of the directory, written as the wanted one; none if nothing is unpacked there.
-    fn found(&self, files: &Files) -> Result<Option<String>, Failure> {
+    fn found(&self, files: &Files, cancel: &CancellationToken) -> Result<Option<String>, Failure> {
         if let Some(below) = &self.creates {
             let path = self.path.join(below);
             let exists = || -> Result<bool, Fault> {
@@ -157,7 +161,7 @@ impl Archive {
         let Some(stamp) = text_of(files, &self.path.join(STAMP))? else { return Ok(None) };
         let stamp = stamp.trim().to_owned();
         let Origin::File(path, None) = &self.origin else { return Ok(Some(stamp)) };
-        match self.source_sum.find_sum(files, path)? {
+        match self.source_sum.find_sum(files, path, cancel)? {
             Some(sum) if self.stamp(&sum) == stamp => Ok(Some(self.wanted())),
             // An archive that is gone after it was unpacked changes nothing.
             None => Ok(Some(self.wanted())),
@@ -201,11 +205,11 @@ impl ValueSet for Unpacked {
     fn read<'a>(
         &'a self,
         host: &'a Host,
-        _cancel: &'a CancellationToken,
+        cancel: &'a CancellationToken,
     ) -> Answer<'a, Result<FieldValues, Failure>> {
         Box::pin(async move {
-            let archive = Arc::clone(&self.0);
-            let found = on_thread(host, move |host| archive.found(host.files())).await??;
+            let (archive, cancel) = (Arc::clone(&self.0), cancel.clone());
+            let found = on_thread(host, move |host| archive.found(host.files(), &cancel)).await??;
             Ok(vec![("archive", found)])
         })
     }
@@ -276,7 +280,8 @@ impl ValueSet for Unpacked {
         let stamp = found.iter().find_map(|(_, value)| value.as_deref());
         let sum = stamp.and_then(|stamp| stamp.split(' ').next());
         let sum = sum.filter(|word| word.starts_with("sha256:"));
-        let sum = sum.map(|sum| SentValue::Shown(Value::Text(sum.to_owned())));
-        sum.map(|sum| ("checksum", sum)).into_iter().collect()
+        let text = |text: String| SentValue::Shown(Value::Text(text));
+        let path = ("path", text(self.0.path.display().to_string()));
+        sum.map(|sum| ("checksum", text(sum.to_owned()))).into_iter().chain([path]).collect()
     }
 }

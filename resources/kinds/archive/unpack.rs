@@ -3,12 +3,15 @@
 use super::{Archive, Format, Origin, STAMP};
 use crate::escape::short;
 use crate::failure::Failure;
+use crate::host::files::{Content, Draft, Fault, Files, said};
+use crate::host::input_trust::Reader;
 use crate::host::{Command, Host};
-use crate::parts::checksum::checksum_of;
+use crate::parts::checksum::{LARGEST, checksum_of};
 use crate::parts::commands::{command, failed, run_change};
 use crate::parts::staging::Staging;
 use crate::parts::{WriteFailure, on_thread};
 use crate::permit::Permit;
+use rustix::fs::FileType;
 use std::collections::HashMap;
 use std::path::{Component, Path};
 use std::sync::Arc;
@@ -109,8 +112,10 @@ async fn prepare(
         Origin::File(path, wanted) => {
             // The copy cannot change between the comparison and the unpacking.
             let packed = staging.join("archive");
-            let (from, to) = (path.display().to_string(), packed.display().to_string());
-            run_change(host, permit, &slow(&["cp", "-L", "--", &from, &to])).await?;
+            let (from, to, own_permit) = (path.clone(), packed.clone(), permit.for_thread());
+            let copy = move |host: &Host| copy_source(host.files(), &own_permit, &from, &to);
+            let copied = on_thread(host, copy).await.and_then(|copied| copied);
+            copied.map_err(WriteFailure::untouched)?;
             let copied = packed.clone();
             let found = on_thread(host, move |host| checksum_of(host.files(), &copied)).await;
             let found = found.and_then(|found| found).map_err(WriteFailure::untouched)?;
@@ -135,6 +140,47 @@ async fn prepare(
     let stamp = archive.stamp(&sha256);
     run_script(host, permit, FINISH, &[&tree, STAMP, &stamp, &owner, &archive.mode]).await?;
     Ok(tree)
+}
+
+/// Copies an archive of the host into the private folder: a regular file, and no link or private file of root that
+/// another user has put at the path.
+///
+/// # Errors
+///
+/// Fails if the file is absent, no regular file, or too large for a file that another user can change.
+fn copy_source(files: &Files, permit: &Permit, from: &Path, to: &Path) -> Result<(), Failure> {
+    let copy = || -> Result<(), Fault> {
+        let refused = |why: &str| Fault::refused(said("unpack", from, why));
+        let Some(origin) = files.origin(from)? else {
+            return Err(refused("the archive does not exist"));
+        };
+        let seen = *origin.seen();
+        if seen.kind != FileType::RegularFile {
+            return Err(refused("not a regular file"));
+        }
+        let reader = Reader::here();
+        let doubts = || reader.doubts_on_the_way(from).or_else(|| reader.doubts_seen(from, &seen));
+        if seen.size > LARGEST && reader.is_strict() && doubts().is_some() {
+            let hint = "make root the owner of the file and all parent directories";
+            let why = "another user can change the file, and it is larger than 1 GiB";
+            return Err(Fault::refused(said("unpack", from, why).hint(hint)));
+        }
+        let Some(spot) = files.open_entry(to)? else { return Err(Fault::moved()) };
+        let mut content = Content::default();
+        content.push(origin);
+        let draft = Draft {
+            content: &content,
+            owner: None,
+            group: None,
+            mode: 0o600,
+            instead_of: None,
+            acceptance: None,
+            extended: None,
+            sensitive: true,
+        };
+        files.put(permit, &spot, &draft).map(drop)
+    };
+    copy().map_err(|fault| files.trouble(fault, from))
 }
 
 async fn unpack(

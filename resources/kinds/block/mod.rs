@@ -5,13 +5,13 @@ use crate::kind::{
     FieldMode, FieldSpec, FieldType, Fields, Interpreter, Invalid, KindSpec, Place, Value,
 };
 use crate::parts::edit_fields::{
-    AFTER, BEFORE, CREATE, EditFields, FILE, IN_PLACE, PATH, SENSITIVE, STATE, VALIDATE,
-    read_insertion,
+    AFTER, BEFORE, CREATE, EDIT_SENDS, EditFields, FILE, IN_PLACE, PATH, SENSITIVE, STATE,
+    VALIDATE, read_insertion,
 };
 use crate::parts::text_lines::{Insertion, TextLines, unsafe_edit};
 use crate::parts::{Edited, Editor, FieldReader};
 use crate::resource::Resource;
-use crate::secret::Secret;
+use crate::secret_text::Secret;
 use crate::values::Receives;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,6 +19,7 @@ use std::sync::Arc;
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "block",
+    collectible: true,
     doc: "Manages a block of lines between two marker lines of a text file; every other byte stays.",
     fields: &[
         PATH,
@@ -39,7 +40,7 @@ pub static SPEC: KindSpec = KindSpec {
         VALIDATE, IN_PLACE,
         SENSITIVE,
     ],
-    sends: &[],
+    sends: EDIT_SENDS,
     example: "block:\n  - name: sftp\n    path: /etc/ssh/sshd_config\n    content: |\n      Match Group sftp\n        ForceCommand internal-sftp\n",
     restore: None,
     build,

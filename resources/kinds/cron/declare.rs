@@ -7,6 +7,7 @@ use crate::dependency::{HostObject, Need};
 use crate::footprint::Footprint;
 use crate::kind::{Fields, Invalid, Place, Value};
 use crate::parts::field_reader::{bounded, normal_path};
+use crate::parts::file_values::HASH;
 use crate::parts::{FieldReader, Sequence, TextEdit};
 use crate::removal::Removal;
 use crate::resource::Resource;
@@ -62,7 +63,9 @@ pub(super) fn build(
     ];
     let extra =
         Footprint { requires: requires.into_iter().flatten().collect(), ..Footprint::default() };
-    let sequence = Sequence::new(vec![Arc::new(KnownUser(user)), element]).created_by(vec![1]);
+    let sequence =
+        Sequence::new(vec![Arc::new(KnownUser(user)), Arc::clone(&element)]).created_by(vec![1]);
+    let sequence = sequence.sending("path", path.to_string_lossy()).reading(&[HASH], &element);
     Ok(Arc::new(sequence.removed_by(removal).with_warnings(warnings).with_extra(extra)))
 }
 
@@ -117,7 +120,18 @@ fn job_line(reader: &mut FieldReader) -> (String, String, Vec<Invalid>) {
         times.push(text);
     }
     let words: Vec<(&str, &str)> = SPECIAL.iter().map(|word| (*word, *word)).collect();
-    let time = match reader.choice("special", &words) {
+    let bare = reader
+        .fields
+        .shown_text("special")
+        .filter(|text| SPECIAL.iter().any(|word| word.strip_prefix('@') == Some(*text)));
+    let chosen = if let Some(text) = bare.map(str::to_owned) {
+        let what = format!("expected @{text}, found {text}");
+        reader.reject(Invalid::field("special", what).hint(format!("special: \"@{text}\"")));
+        None
+    } else {
+        reader.choice("special", &words)
+    };
+    let time = match chosen {
         Some(word) => word.to_owned(),
         None => times.join(" "),
     };

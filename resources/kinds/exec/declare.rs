@@ -6,7 +6,7 @@ use crate::escape::short;
 use crate::host::Command;
 use crate::kind::{Fields, Invalid, LONGEST_SPAN, Place};
 use crate::resource::{OnInterrupt, Resource};
-use crate::secret::Secret;
+use crate::secret_text::Secret;
 use crate::values::MaybeSecret;
 use crate::watch_source::WatchSource;
 use std::path::{Path, PathBuf};

@@ -31,6 +31,7 @@ use std::sync::{Mutex, PoisonError};
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "exec",
+    collectible: false,
     doc: "Runs a command if its guards allow it.",
     fields: FIELDS,
     sends: SENDS,
@@ -66,91 +67,91 @@ const FIELDS: &[FieldSpec] = &[
     text(
         "cmd",
         "Command; default: the name. Without `shell` it is split at white space; quotes, `$` and `*` are literal.",
-    ).mode(FieldMode::Argv("shell")),
+    ).guarded().mode(FieldMode::Argv("shell")),
     FieldSpec::new(
         "args",
         FieldType::Texts,
         "With `cmd` and no `shell`: exact arguments. Alone: exact argument vector. With `shell`: $1, $2, …",
-    ).mode(FieldMode::Argv(""))
+    ).guarded().mode(FieldMode::Argv(""))
     .list_only()
     .receives(Receives::Shown),
-    text("shell", "Shell that runs `cmd`, an absolute path (`/bin/sh`); default: none.").mode(FieldMode::Static),
-    text("cwd", "Working directory, absolute; default: /.").mode(FieldMode::Value).receives(Receives::Shown).example("/srv"),
+    text("shell", "Shell that runs `cmd`, an absolute path (`/bin/sh`); default: none.").guarded().mode(FieldMode::Static),
+    text("cwd", "Working directory, absolute; default: /.").guarded().mode(FieldMode::Value).receives(Receives::Shown).example("/srv"),
     FieldSpec::new(
         "env",
         FieldType::TextMap,
         "Environment variables besides PATH, HOME, USER, LOGNAME, SHELL and LANG; nothing is inherited. For all commands of the resource; `watchcmd` gets no received values.",
-    ).mode(FieldMode::Value)
+    ).guarded().mode(FieldMode::Value)
     .receives(Receives::Secrets),
     text(
         "user",
         "User to run as, name or number, with its supplementary groups; default: the user of the daemon. No terminal.",
-    ).mode(FieldMode::Value).receives(Receives::Shown).example("root"),
-    text("group", "Group to run as, name or number; default: primary group of the user.").mode(FieldMode::Value).receives(Receives::Shown).example("root"),
+    ).guarded().mode(FieldMode::Value).receives(Receives::Shown).example("root"),
+    text("group", "Group to run as, name or number; default: primary group of the user.").guarded().mode(FieldMode::Value).receives(Receives::Shown).example("root"),
     FieldSpec::new(
         "no_new_privs",
         FieldType::Bool,
         "Prevent the command and its children from gaining privileges by sudo, su or other set-user-ID programs; default: false.",
-    ).receives(Receives::Shown),
+    ).guarded().receives(Receives::Shown),
     FieldSpec::new(
         "max_tasks",
         FieldType::Int,
         "With `user` or `group`: limit of processes and threads of the user on the host (RLIMIT_NPROC); default: 4096.",
-    ).receives(Receives::Shown),
+    ).guarded().receives(Receives::Shown),
     FieldSpec::new(
         "timeout",
         FieldType::Duration,
         "Timeout of each command in seconds; then TERM, and KILL two seconds later. 0, the default: no limit.",
-    ).receives(Receives::Shown),
-    text("creates", "Absolute path: the command is skipped if it exists. Watched.").mode(FieldMode::Value),
+    ).guarded().receives(Receives::Shown),
+    text("creates", "Absolute path: the command is skipped if it exists. Watched.").guarded().mode(FieldMode::Value),
     FieldSpec::new(
         "mtimes",
         FieldType::Texts,
         "Absolute paths, with `creates`: the command runs, regardless of other guards, if one is newer than `creates`. Watched.",
-    ).mode(FieldMode::Value),
-    text("ifcmd", "Guard: the command runs only if this exits with 0.").mode(FieldMode::Argv("ifshell")),
-    text("ifshell", "Shell that runs `ifcmd`; default: none.").mode(FieldMode::Static),
-    text("ifcwd", "Working directory of `ifcmd`; default: `cwd`.").mode(FieldMode::Value),
+    ).guarded().mode(FieldMode::Value),
+    text("ifcmd", "Guard: the command runs only if this exits with 0.").guarded().mode(FieldMode::Argv("ifshell")),
+    text("ifshell", "Shell that runs `ifcmd`; default: none.").guarded().mode(FieldMode::Static),
+    text("ifcwd", "Working directory of `ifcmd`; default: `cwd`.").guarded().mode(FieldMode::Value),
     text(
         "ifequals",
         "Skip the command if `ifcmd` exits with 0 and prints exactly this; one trailing newline is ignored.",
-    ).mode(FieldMode::Value).receives(Receives::Shown).example("yes"),
-    text("nifcmd", "Guard: skip the command if this exits with 0.").mode(FieldMode::Argv("nifshell")),
-    text("nifshell", "Shell that runs `nifcmd`; default: none.").mode(FieldMode::Static),
-    text("nifcwd", "Working directory of `nifcmd`; default: `cwd`.").mode(FieldMode::Value),
-    text("donecmd", "Runs after the command succeeded; its failure fails the run.").mode(FieldMode::Argv("doneshell")),
-    text("doneshell", "Shell that runs `donecmd`; default: none.").mode(FieldMode::Static),
-    text("donecwd", "Working directory of `donecmd`; default: `cwd`.").mode(FieldMode::Value),
-    text("watchcmd", "Long-running command: each printed line is an event.").mode(FieldMode::Argv("watchshell")),
-    text("watchshell", "Shell that runs `watchcmd`; default: none.").mode(FieldMode::Static),
-    text("watchcwd", "Working directory of `watchcmd`; default: `cwd`.").mode(FieldMode::Value),
+    ).guarded().mode(FieldMode::Value).receives(Receives::Shown).example("yes"),
+    text("nifcmd", "Guard: skip the command if this exits with 0.").guarded().mode(FieldMode::Argv("nifshell")),
+    text("nifshell", "Shell that runs `nifcmd`; default: none.").guarded().mode(FieldMode::Static),
+    text("nifcwd", "Working directory of `nifcmd`; default: `cwd`.").guarded().mode(FieldMode::Value),
+    text("donecmd", "Runs after the command succeeded; its failure fails the run.").guarded().mode(FieldMode::Argv("doneshell")),
+    text("doneshell", "Shell that runs `donecmd`; default: none.").guarded().mode(FieldMode::Static),
+    text("donecwd", "Working directory of `donecmd`; default: `cwd`.").guarded().mode(FieldMode::Value),
+    text("watchcmd", "Long-running command: each printed line is an event.").guarded().mode(FieldMode::Argv("watchshell")),
+    text("watchshell", "Shell that runs `watchcmd`; default: none.").guarded().mode(FieldMode::Static),
+    text("watchcwd", "Working directory of `watchcmd`; default: `cwd`.").guarded().mode(FieldMode::Value),
     FieldSpec::new(
         "watchfiles",
         FieldType::Texts,
         "Absolute paths to watch; a path with a trailing / includes its content.",
-    ).mode(FieldMode::Value),
+    ).guarded().mode(FieldMode::Value),
     FieldSpec::new(
         "refresh_only",
         FieldType::Bool,
         "Run only when notified; default: false.",
-    ),
-    FieldSpec::new("returns", FieldType::Texts, "Successful exit codes; default: [0].").mode(FieldMode::Value).receives(Receives::Shown),
+    ).guarded(),
+    FieldSpec::new("returns", FieldType::Texts, "Successful exit codes; default: [0].").guarded().mode(FieldMode::Value).receives(Receives::Shown),
     text(
         "changed_when",
         "Runs after the command succeeded, with the same shell: exit 0 means changed, any other code unchanged.",
-    ).mode(FieldMode::Argv("shell")),
-    text("stdin", "Standard input of the command; default: empty. Never shown.").mode(FieldMode::Value)
+    ).guarded().mode(FieldMode::Argv("shell")),
+    text("stdin", "Standard input of the command; default: empty. Never shown.").guarded().mode(FieldMode::Value)
         .receives(Receives::Secrets),
-    text("umask", "Umask, octal; default: 022.").mode(FieldMode::Value).receives(Receives::Shown).example("022"),
+    text("umask", "Umask, octal; default: 022.").guarded().mode(FieldMode::Value).receives(Receives::Shown).example("022"),
     FieldSpec::new(
         "always",
         FieldType::Bool,
         "Without a guard: also run at each start of the daemon; default: false.",
-    ),
+    ).guarded(),
     text(
         "on_interrupt",
         "After an interrupted run: rerun, skip (treat as done) or ask (wait for the operator); default: rerun.",
-    ).mode(FieldMode::Value),
+    ).guarded().mode(FieldMode::Value),
     FieldSpec::ignored("state", "a command has no state"),
     FieldSpec::ignored("pollint", "use `meta: { poll: SECONDS }`"),
 ];

@@ -26,11 +26,13 @@ use tokio_util::sync::CancellationToken;
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "fetch",
+    collectible: false,
     doc: "Downloads a file with curl and compares it with its checksum before it takes its place. The name is the path.",
     fields: &[
         download::URL,
         download::CHECKSUM,
         FieldSpec::new("path", FieldType::Text, "Absolute path of the file. Default: the name.")
+            .guarded()
             .mode(FieldMode::Static)
             .example("/opt/app.jar"),
         FieldSpec::new(
@@ -38,10 +40,12 @@ pub static SPEC: KindSpec = KindSpec {
             FieldType::Text,
             "Owner, by name or number. Default: unchanged; the daemon's user when created.",
         )
+        .guarded()
         .mode(FieldMode::Value)
         .example("root")
         .receives(Receives::Shown),
         FieldSpec::new("group", FieldType::Text, "Group, by name or number. Default: unchanged.")
+            .guarded()
             .mode(FieldMode::Value)
             .example("root")
             .receives(Receives::Shown),
@@ -50,10 +54,12 @@ pub static SPEC: KindSpec = KindSpec {
             FieldType::Text,
             "Mode, 0644 or u=rw,g=r. Default: unchanged; 0644 when created.",
         )
+        .guarded()
         .mode(FieldMode::Value)
         .example("0644")
         .receives(Receives::Shown),
         FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the file.")
+            .guarded()
             .known_at_load()
             .default("exists"),
         download::USERNAME,
@@ -62,7 +68,10 @@ pub static SPEC: KindSpec = KindSpec {
         download::CACERT,
         download::TIMEOUT,
     ],
-    sends: &[SendSpec::new("checksum", FieldType::Text, "The checksum of the file, sha256:….")],
+    sends: &[
+        SendSpec::new("path", FieldType::Text, "The path of the file."),
+        SendSpec::new("checksum", FieldType::Text, "The checksum of the file, sha256:…."),
+    ],
     example: "fetch:\n  - name: /opt/app.jar\n    url: https://example.org/app-1.2.jar\n    checksum: sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824\n    mode: 0644\n",
     restore: None,
     build,
@@ -134,7 +143,7 @@ fn place_of_root() -> Place {
 
 impl Fetched {
     /// Returns the checksum of the file; none if there is no file. An unchanged file is not read again.
-    fn found(&self, files: &Files) -> Result<Option<String>, Failure> {
+    fn found(&self, files: &Files, cancel: &CancellationToken) -> Result<Option<String>, Failure> {
         let is_file = || -> Result<bool, Fault> {
             let Some(spot) = files.open_entry(&self.path)? else { return Ok(false) };
             let Some(seen) = spot.look()? else { return Ok(false) };
@@ -145,7 +154,7 @@ impl Fetched {
             Ok(true)
         };
         let is_file = is_file().map_err(|fault| files.trouble(fault, &self.path))?;
-        if is_file { self.known.find_sum(files, &self.path) } else { Ok(None) }
+        if is_file { self.known.find_sum(files, &self.path, cancel) } else { Ok(None) }
     }
 
     /// Writes the downloaded file to its place.
@@ -196,11 +205,11 @@ impl ValueSet for Shared {
     fn read<'a>(
         &'a self,
         host: &'a Host,
-        _cancel: &'a CancellationToken,
+        cancel: &'a CancellationToken,
     ) -> Answer<'a, Result<FieldValues, Failure>> {
         Box::pin(async move {
-            let fetched = Arc::clone(&self.0);
-            let found = on_thread(host, move |host| fetched.found(host.files())).await??;
+            let (fetched, cancel) = (Arc::clone(&self.0), cancel.clone());
+            let found = on_thread(host, move |host| fetched.found(host.files(), &cancel)).await??;
             Ok(vec![("content", found.map(|sum| format!("sha256:{sum}")))])
         })
     }
@@ -230,6 +239,7 @@ impl ValueSet for Shared {
     fn footprint(&self) -> Footprint {
         let mut own = Footprint::of_file(&self.0.path);
         let cacert = self.0.download.cacert.iter();
+        own.trusts.extend(cacert.clone().cloned());
         own.requires.extend(cacert.map(|path| Need::path(path.clone(), "is read by curl")));
         Footprint { uses_only_files: false, ..own }
     }
@@ -249,6 +259,8 @@ impl ValueSet for Shared {
 
     fn sent(&self, found: &FieldValues) -> Sent {
         let sum = found.iter().find_map(|(_, value)| value.clone());
-        sum.map(|sum| ("checksum", SentValue::Shown(Value::Text(sum)))).into_iter().collect()
+        let text = |text: String| SentValue::Shown(Value::Text(text));
+        let path = ("path", text(self.0.path.display().to_string()));
+        sum.map(|sum| ("checksum", text(sum))).into_iter().chain([path]).collect()
     }
 }

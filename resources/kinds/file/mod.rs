@@ -24,6 +24,7 @@ use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::files::denies_others;
 use crate::kind::{FieldMode, FieldSpec, FieldType, Interpreter, Invalid, KindSpec, Value};
+use crate::parts::validate_command::ValidateCommand;
 use crate::permit::Permit;
 use crate::removal::Removal;
 use crate::resource::{Answer, CheckRequest, ClosedDirectory, PathAfter, Resource};
@@ -44,6 +45,7 @@ use tokio_util::sync::CancellationToken;
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "file",
+    collectible: true,
     doc: "Manages a file, a directory (a path with a trailing /) or a link with content, owner, group and mode.",
     fields: FIELDS,
     sends: sent::SENDS,
@@ -57,7 +59,7 @@ const FIELDS: &[FieldSpec] = &[
         "path",
         FieldType::Text,
         "Absolute path; a trailing / means a directory. Default: the name.",
-    ).mode(FieldMode::Static),
+    ).guarded().mode(FieldMode::Static),
     FieldSpec::new(
         "dirname",
         FieldType::Text,
@@ -72,7 +74,7 @@ const FIELDS: &[FieldSpec] = &[
         "state",
         FieldType::Choice(&["exists", "absent", "undefined"]),
         "exists, absent, or undefined (manage the attributes of an existing object). Default: exists.",
-    ).known_at_load(),
+    ).guarded().known_at_load(),
     FieldSpec::new(
         "content",
         FieldType::Text,
@@ -84,17 +86,17 @@ const FIELDS: &[FieldSpec] = &[
         "owner",
         FieldType::Text,
         "Owner, by name or number. Default: unchanged; the daemon's user when created, or when sensitive content replaces a file of another user. A file with declared content gets a new inode when its owner changes; without content, a process with the file open can still write it.",
-    ).mode(FieldMode::Value).receives(Receives::Shown).example("root"),
+    ).guarded().mode(FieldMode::Value).receives(Receives::Shown).example("root"),
     FieldSpec::new(
         "group",
         FieldType::Text,
         "Group, by name or number. Default: unchanged; the daemon's group when created.",
-    ).mode(FieldMode::Value).receives(Receives::Shown).example("root"),
+    ).guarded().mode(FieldMode::Value).receives(Receives::Shown).example("root"),
     FieldSpec::new(
         "mode",
         FieldType::Text,
         "Mode, 0644 or u=rw,g=r. Default: unchanged; when created 0644, for a directory 0755. Sensitive or secret content without a mode gets 0600, even if the existing file has a wider mode. Set-id bits are dropped on a change of owner unless the mode names them.",
-    ).mode(FieldMode::Value).receives(Receives::Shown).example("0644"),
+    ).guarded().mode(FieldMode::Value).receives(Receives::Shown).example("0644"),
     FieldSpec::new(
         "force",
         FieldType::Bool,
@@ -109,12 +111,12 @@ const FIELDS: &[FieldSpec] = &[
         "source",
         FieldType::Text,
         "File to copy, relative to the graph file; a trailing / means a directory and needs recurse. A new file gets the mode of its source, at most 0755. For root: only root and the declared owner may be able to change the source.",
-    ).mode(FieldMode::Value),
+    ).relative().guarded().mode(FieldMode::Value),
     FieldSpec::new(
         "fragments",
         FieldType::Texts,
         "Files concatenated to the content, in this order, relative to the graph file; a directory adds its files sorted by name, without hidden ones. For root: as for source.",
-    ).mode(FieldMode::Value),
+    ).relative().mode(FieldMode::Value),
     FieldSpec::new(
         "recurse",
         FieldType::Bool,
@@ -134,12 +136,12 @@ const FIELDS: &[FieldSpec] = &[
         "validate",
         FieldType::Texts,
         "Command that must accept the new content first, as a string or a list: visudo -cf %s. %s is the path of the staged file. Timeout: one minute.",
-    ).mode(FieldMode::Argv("")).receives(Receives::Shown),
+    ).guarded().mode(FieldMode::Argv("")).receives(Receives::Shown),
     FieldSpec::new(
         "in_place",
         FieldType::Bool,
-        "Runs validate in a private mount namespace in which the new content stands at its final path; %s is that path then, and may be omitted. Needs root. Default: false.",
-    ),
+        "Runs validate in a private mount namespace in which the new content stands at its final path; %s is that path then, and may be omitted. One run without %s judges all changed files of the graph with the same command together, at most 32. Needs root, and directories that no other user can change. Default: false.",
+    ).receives(Receives::Shown),
     FieldSpec::new(
         "hardlink",
         FieldType::Text,
@@ -201,7 +203,7 @@ struct RareFields {
     recurse: bool,
     purge: bool,
     excludes: Vec<Pattern>,
-    validate: Vec<String>,
+    validate: ValidateCommand,
     backup: Option<PathBuf>,
     replace: bool,
     old_content: OldContent,
@@ -218,7 +220,7 @@ impl RareFields {
         recurse: false,
         purge: false,
         excludes: Vec::new(),
-        validate: Vec::new(),
+        validate: ValidateCommand::NONE,
         backup: None,
         replace: true,
         old_content: OldContent::AsModeSays,
@@ -356,7 +358,7 @@ impl Resource for File {
             path_after_apply: self.path_after_apply(),
             removal: self.removal(),
             warnings: self.rare().warnings.clone(),
-            grouping: None,
+            grouping: self.grouping(),
             uses_only_files: true,
         }
     }

@@ -2,20 +2,15 @@
 
 use super::{File, Shape};
 use crate::failure::Failure;
-use crate::host::files::{AccountKind, Content, Fault, Files, account_name, denies_others};
-use crate::kind::{FieldType, Value};
-use crate::parts::checksum::LARGEST;
-use crate::values::{SendSpec, Sent, SentValue};
-use rustix::fs::FileType;
+use crate::host::files::Files;
+use crate::kind::FieldType;
+use crate::parts::file_values::{HASH, read_file_values};
+use crate::values::{SendSpec, Sent};
 use tokio_util::sync::CancellationToken;
 
 /// The declarations of the values.
 pub(super) const SENDS: &[SendSpec] = &[
-    SendSpec::new(
-        "hash",
-        FieldType::Text,
-        "The SHA-256 of a regular file of at most 1 GiB that others may read, as sha256:….",
-    ),
+    HASH,
     SendSpec::new("size", FieldType::Int, "The size of a regular file in bytes."),
     SendSpec::new("owner", FieldType::Text, "The owner, by name where there is one."),
     SendSpec::new("group", FieldType::Text, "The group, by name where there is one."),
@@ -39,25 +34,7 @@ impl File {
         files: &Files,
         cancel: &CancellationToken,
     ) -> Result<Sent, Failure> {
-        let read = || -> Result<Sent, Fault> {
-            let mut sent = Sent::new();
-            let Some(spot) = files.open_entry(&self.path)? else { return Ok(sent) };
-            let Some(seen) = spot.look()? else { return Ok(sent) };
-            let text = |text: String| SentValue::Shown(Value::Text(text));
-            sent.push(("owner", text(account_name(AccountKind::User, seen.uid))));
-            sent.push(("group", text(account_name(AccountKind::Group, seen.gid))));
-            sent.push(("mode", text(format!("{:04o}", seen.mode))));
-            if seen.kind == FileType::RegularFile {
-                let size = i64::try_from(seen.size).unwrap_or(i64::MAX);
-                sent.push(("size", SentValue::Shown(Value::Int(size))));
-                if !self.sensitive && !denies_others(seen.mode) && seen.size <= LARGEST {
-                    let mut content = Content::default();
-                    content.push(files.origin_at(&spot, &seen)?);
-                    sent.push(("hash", text(format!("sha256:{}", content.sha256(cancel)?))));
-                }
-            }
-            Ok(sent)
-        };
-        read().map_err(|fault| files.trouble(fault, &self.path))
+        read_file_values(files, &self.path, self.sensitive, cancel)
+            .map_err(|fault| files.trouble(fault, &self.path))
     }
 }

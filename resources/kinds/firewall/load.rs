@@ -1,22 +1,24 @@
 //! The tables in the kernel: compared with the content, and replaced in one transaction.
 
 use super::Rules;
-use super::content::Table;
+use super::content::{Table, tables_of};
 use super::listing::{Listing, listing};
 use crate::change::{Change, CheckResult, Difference, Outcome};
 use crate::escape::short;
 use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::{Command, End, Finished, Host};
+use crate::kind::Restoring;
 use crate::kinds::file::unified;
-use crate::parts::WriteFailure;
 use crate::parts::commands::{command, command_with_input, run_change};
+use crate::parts::{WriteFailure, on_thread};
 use crate::permit::Permit;
+use crate::prior_state::{After, FieldValues, FormerValue};
 use crate::resource::{Answer, CheckRequest, Resource, Traits};
 use crate::watch_source::WatchSource;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 
 /// Loads the content in an empty network namespace and lists the result, as JSON and as text.
@@ -195,7 +197,32 @@ impl Loaded {
         command_with_input(argv, self.rules.script().into())
     }
 
+    /// Returns the tables as values for the history; no text stands for no table.
+    fn recorded(state: &State) -> FieldValues {
+        vec![("tables", (!state.listing.is_empty()).then(|| state.text.clone()))]
+    }
+
     async fn make_so(&self, host: &Host, permit: &Permit) -> Outcome {
+        let before = match self.live(host, &CancellationToken::new()).await {
+            Ok(before) => Self::recorded(&before),
+            Err(trouble) => return Outcome::Failed { trouble, touched: false },
+        };
+        let Some(keeper) = permit.keeper_of(0) else { return self.load(host, permit).await };
+        let recorder = Arc::clone(&keeper);
+        // A record waits for the disk.
+        let number = match on_thread(host, move |_| recorder.keep_values(before)).await {
+            Ok(number) => number,
+            Err(trouble) => return Outcome::Failed { trouble, touched: false },
+        };
+        let outcome = self.load(host, permit).await;
+        if let Ok(after) = self.live(host, &CancellationToken::new()).await {
+            let after = Self::recorded(&after);
+            drop(on_thread(host, move |_| keeper.settle_values(number, after)).await);
+        }
+        outcome
+    }
+
+    async fn load(&self, host: &Host, permit: &Permit) -> Outcome {
         let loaded = run_change(host, permit, &self.nft(&["nft", "-f", "-"])).await;
         if let Err(WriteFailure { trouble, touched }) = loaded {
             return match permit.check() {
@@ -217,6 +244,30 @@ impl Loaded {
             Err(trouble) => Outcome::Failed { trouble, touched: true },
         }
     }
+}
+
+/// Builds the resource that loads the tables from before a change, and deletes those that the change made.
+pub(super) fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, Failure> {
+    let Some(value) = values.iter().find(|value| value.field == "tables") else {
+        return Err(Failure::new("the former tables are not recorded"));
+    };
+    let content = value.before.clone().unwrap_or_default();
+    let named = |text: &str| tables_of(text, false).map_err(|problem| Failure::new(problem.what));
+    let mut tables = named(&content)?;
+    if let After::Value(after) = &value.after {
+        tables.extend(named(after)?);
+    }
+    tables.sort();
+    tables.dedup();
+    let by_hand = if value.before.is_some() {
+        format!("nft -f {}/{name}.nft", super::FOLDER)
+    } else {
+        let each = tables.iter().map(|table| format!("nft delete table {table}"));
+        each.collect::<Vec<_>>().join("; ")
+    };
+    let rules = Rules { tables, content, whole: false, present: value.before.is_some() };
+    let resource = Arc::new(Loaded { rules, expected: Mutex::default() });
+    Ok(Restoring { resource, by_hand })
 }
 
 /// Describes a call that nft rejected.

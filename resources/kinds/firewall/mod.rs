@@ -18,11 +18,12 @@ use crate::footprint::Footprint;
 use crate::kind::{
     FieldMode, FieldSpec, FieldType, Fields, Interpreter, Invalid, KindSpec, Place, Value,
 };
+use crate::parts::file_values::HASH;
 use crate::parts::whole_file::{Shape, managed_file};
 use crate::parts::{FieldReader, ParentDirectory, Sequence};
 use crate::removal::Removal;
 use crate::resource::Resource;
-use crate::values::Receives;
+use crate::values::{Receives, SendSpec};
 use content::{Table, tables_of};
 use load::Loaded;
 use std::path::{Path, PathBuf};
@@ -31,31 +32,32 @@ use std::sync::{Arc, Mutex};
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "firewall",
+    collectible: false,
     doc: "Manages tables of nftables and stores them in /etc/nftables.d/NAME.nft, which /etc/nftables.conf can include. The content is loaded in one transaction that replaces exactly the tables it names; tables of other programs stay. A refresh loads it again, with empty dynamic sets and counters.",
     fields: &[
         FieldSpec::new(
             "content",
             FieldType::Text,
             "Tables in the language of nft. Allowed at the top are table, define and add; required unless absent. Interfaces are named by iifname and oifname.",
-        ).mode(FieldMode::Literal(Interpreter::Nft))
+        ).guarded().mode(FieldMode::Literal(Interpreter::Nft))
         .example("table inet app { }\n")
         .receives(Receives::Shown),
         FieldSpec::new(
             "whole",
             FieldType::Bool,
             "true makes the content the whole ruleset: every other table is deleted, also those of other programs. Allows `flush ruleset` in the content.",
-        ).known_at_load()
+        ).guarded().known_at_load()
         .default("false"),
         FieldSpec::new(
             "state",
             FieldType::Choice(&["exists", "absent"]),
             "absent removes the file, and the tables that `content` names.",
-        ).known_at_load()
+        ).guarded().known_at_load()
         .default("exists"),
     ],
-    sends: &[],
+    sends: &[SendSpec::new("path", FieldType::Text, "The path of the stored tables."), HASH],
     example: "firewall:\n  - name: web\n    content: |\n      table inet web {\n        chain input {\n          type filter hook input priority 0; policy accept;\n          tcp dport { 80, 443 } accept\n        }\n      }\n",
-    restore: None,
+    restore: Some(load::restore),
     build,
 };
 
@@ -139,7 +141,9 @@ fn sequence(name: &str, rules: Rules) -> Result<Sequence, Vec<Invalid>> {
     if present {
         elements.push(Arc::new(ParentDirectory(PathBuf::from(FOLDER))));
     }
-    elements.push(file);
+    elements.push(Arc::clone(&file));
     let extra = Footprint { claims, ..Footprint::default() };
-    Ok(Sequence::new(elements).removed_by(present.then_some(removal)).with_extra(extra))
+    let sequence = Sequence::new(elements).removed_by(present.then_some(removal));
+    let sequence = sequence.with_extra(extra).sending("path", path.display().to_string());
+    Ok(sequence.reading(&[HASH], &file))
 }

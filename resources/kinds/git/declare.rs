@@ -72,6 +72,7 @@ fn read_tree(path: PathBuf, repo: Option<String>, reader: &mut FieldReader) -> T
         update: reader.fields.bool("update").unwrap_or_default(),
         depth: reader.integer("depth", 1..=1_000_000),
         force: reader.fields.bool("force").unwrap_or_default(),
+        verify: reader.fields.bool("verify").unwrap_or_default(),
         user: reader.text("user"),
         timeout: timeout.unwrap_or(DEADLINE),
     }

@@ -76,6 +76,7 @@ pub(super) async fn bring(tree: &Tree, host: &Host, permit: &Permit) -> Result<(
         None => false,
     };
     let moves = found.as_ref().is_some_and(|found| tree.repo.is_some() && found.repo != tree.repo);
+    let mut is_fetched = false;
     if let Some(repo) = tree.repo.as_deref().filter(|_| !knows || moves) {
         let (reference, wanted) = if is_commit(&tree.version) {
             (tree.version.clone(), tree.version.clone())
@@ -85,11 +86,16 @@ pub(super) async fn bring(tree: &Tree, host: &Host, permit: &Permit) -> Result<(
         };
         fetch_version(tree, repo, (host, permit), (&reference, is_new)).await?;
         commit = Some(wanted);
+        is_fetched = true;
     }
     let Some(commit) = commit else {
         let what = "the former commit is not in the working tree any more";
         return Err(WriteFailure::untouched(Failure::new(what)));
     };
+    if tree.verify {
+        let judged = verify_signature(tree, (host, &never), &commit).await;
+        judged.map_err(|trouble| WriteFailure::untouched(trouble).after(is_fetched))?;
+    }
     let mut checkout = vec!["checkout", "-q", "--detach"];
     // The first checkout of an unborn HEAD may have been cut off.
     let is_unborn = found.as_ref().is_none_or(|found| found.head.is_none());
@@ -97,7 +103,7 @@ pub(super) async fn bring(tree: &Tree, host: &Host, permit: &Permit) -> Result<(
         checkout.push("--force");
     }
     checkout.push(&commit);
-    run(tree, host, permit, &checkout).await.map_err(|failure| failure.after(is_new))
+    run(tree, host, permit, &checkout).await.map_err(|failure| failure.after(is_fetched))
 }
 
 /// Fetches a reference from the repository, into a new or an existing tree.
@@ -132,6 +138,56 @@ async fn fetch_version(
         run_change(host, permit, &all).await?;
     }
     run(tree, host, permit, &["config", "steadfast.version", &tree.version]).await
+}
+
+/// Fails unless the commit, or the annotated tag that names it, has a good signature.
+pub(super) async fn verify_signature(
+    tree: &Tree,
+    (host, cancel): (&Host, &CancellationToken),
+    commit: &str,
+) -> Result<(), Failure> {
+    let line = async |words: &[&str]| tree.line(host, cancel, words).await;
+    let tagged = format!("{VERSION}^{{commit}}");
+    let is_fetched =
+        line(&["rev-parse", "--verify", "-q", &tagged]).await?.as_deref() == Some(commit);
+    let is_tag = is_fetched && line(&["cat-file", "-t", VERSION]).await?.as_deref() == Some("tag");
+    let calls: &[&[&str]] = &[&["verify-tag", VERSION], &["verify-commit", commit]];
+    let mut said = Vec::new();
+    for words in calls.iter().skip(usize::from(!is_tag)) {
+        let finished = tree.ask(host, cancel, words).await?;
+        if finished.end == End::Exited(0) {
+            // The repository could give an old signed tag another name.
+            return if words.first() == Some(&"verify-tag") {
+                is_own_tag(tree, (host, cancel)).await
+            } else {
+                Ok(())
+            };
+        }
+        said.extend(finished.stderr.last_lines(3));
+    }
+    let number = commit.get(..12).unwrap_or(commit);
+    let mut what = format!("the commit {number} has no good signature of a known key");
+    for line in said {
+        what.push_str(&format!("\n{line}"));
+    }
+    let hint = "import the key for `user`: gpg --import, or gpg.ssh.allowedSignersFile of git";
+    Err(Failure::new(what).hint(hint).passing())
+}
+
+/// Fails unless the fetched annotated tag has the name of the declared version.
+async fn is_own_tag(
+    tree: &Tree,
+    (host, cancel): (&Host, &CancellationToken),
+) -> Result<(), Failure> {
+    let finished = tree.ask(host, cancel, &["cat-file", "tag", VERSION]).await?;
+    let text = finished.stdout.text();
+    let name = text.lines().find_map(|line| line.strip_prefix("tag ")).unwrap_or_default();
+    if name == tree.version {
+        return Ok(());
+    }
+    let found = short(name, 40);
+    let what = format!("the signed tag is {found}, expected {}", short(&tree.version, 40));
+    Err(Failure::new(what).hint("the repository gave another tag this name").passing())
 }
 
 /// Fails if there are objects in the directory of a tree that does not exist yet, or if another user could exchange

@@ -32,9 +32,10 @@ use tokio_util::sync::CancellationToken;
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "git",
+    collectible: false,
     doc: "Manages a working tree of a git repository. The name is the directory. A refresh has no meaning.",
     fields: &[
-        FieldSpec::new("path", FieldType::Text, "Absolute path of the directory. Default: the name.").mode(FieldMode::Static)
+        FieldSpec::new("path", FieldType::Text, "Absolute path of the directory. Default: the name.").guarded().mode(FieldMode::Static)
             .example("/srv/app"),
         FieldSpec::new(
             "repo",
@@ -68,16 +69,23 @@ pub static SPEC: KindSpec = KindSpec {
         .default("false")
         .receives(Receives::Shown),
         FieldSpec::new(
+            "verify",
+            FieldType::Bool,
+            "true checks out only a commit or an annotated tag with a good signature, by a key in the GnuPG keyring of the user, or in gpg.ssh.allowedSignersFile of the user's git configuration. A signed tag must have the name of the version; a signed commit names none, so the repository chooses which signed commit a branch means.",
+        )
+        .default("false")
+        .receives(Receives::Shown),
+        FieldSpec::new(
             "user",
             FieldType::Text,
             "User that git runs as and that owns the tree. The parent directory must allow that user to create it. Default: the daemon's user.",
-        ).mode(FieldMode::Value)
+        ).guarded().mode(FieldMode::Value)
         .example("deploy")
         .receives(Receives::Shown),
         FieldSpec::new("timeout", FieldType::Duration, "Deadline of a fetch.").wants_unit()
             .default("10m")
             .receives(Receives::Shown),
-        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the directory.").known_at_load()
+        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the directory.").guarded().known_at_load()
             .default("exists"),
     ],
     sends: &[SendSpec::new("commit", FieldType::Text, "The commit of HEAD.")],
@@ -102,6 +110,7 @@ struct Tree {
     update: bool,
     depth: Option<i64>,
     force: bool,
+    verify: bool,
     user: Option<String>,
     timeout: Duration,
 }
@@ -237,6 +246,40 @@ impl Tree {
     }
 }
 
+/// A live working tree.
+pub(crate) struct LiveTree {
+    pub(crate) repo: String,
+    /// The version that steadfast fetched, or the present commit.
+    pub(crate) version: String,
+}
+
+/// Reads a working tree as its owner; none if there is no repository, or one without an origin or a commit.
+pub(crate) async fn live_tree(
+    host: &Host,
+    path: &Path,
+    user: Option<String>,
+) -> Result<Option<LiveTree>, Failure> {
+    let cancel = CancellationToken::new();
+    let tree = Tree {
+        path: path.to_owned(),
+        repo: None,
+        version: "HEAD".to_owned(),
+        update: false,
+        depth: None,
+        force: false,
+        verify: false,
+        user,
+        timeout: QUERY,
+    };
+    let Some(found) = tree.look(host, &cancel).await? else { return Ok(None) };
+    let (Some(repo), Some(head)) = (found.repo, found.head) else { return Ok(None) };
+    let stored = tree.line(host, &cancel, &["config", "--get", "steadfast.version"]).await?;
+    let reference = format!("{VERSION}^{{commit}}");
+    let fetched = tree.line(host, &cancel, &["rev-parse", "--verify", "-q", &reference]).await?;
+    let version = stored.filter(|_| fetched.as_ref() == Some(&head)).unwrap_or(head);
+    Ok(Some(LiveTree { repo, version }))
+}
+
 impl Tree {
     /// Returns the fields that remove the tree; none for undo, which makes no tree.
     fn removal(&self) -> Option<Removal> {
@@ -269,7 +312,8 @@ impl ValueSet for Tree {
         let repo = self.repo.as_ref().map(|repo| ("repo", Some(repo.clone())));
         let version = ("version", Some(self.version.clone()));
         let changes = ("changes", Some("none".to_owned()));
-        repo.into_iter().chain([version, changes]).collect()
+        let signature = self.verify.then(|| ("signature", Some("good".to_owned())));
+        repo.into_iter().chain([version, changes]).chain(signature).collect()
     }
 
     fn read<'a>(
@@ -293,7 +337,16 @@ impl ValueSet for Tree {
             let version = if is_there { Some(self.version.clone()) } else { found.head.clone() };
             let changes = if found.is_changed { "yes" } else { "none" };
             let changes = ("changes", Some(changes.to_owned()));
-            Ok(vec![("repo", found.repo), ("version", version), changes, ("commit", found.head)])
+            let signature = match found.head.as_ref().filter(|_| self.verify) {
+                Some(head) => {
+                    let judged = fetch::verify_signature(self, (host, cancel), head).await;
+                    judged.is_ok().then(|| "good".to_owned())
+                }
+                None => None,
+            };
+            let signature = ("signature", signature);
+            let commit = ("commit", found.head);
+            Ok(vec![("repo", found.repo), ("version", version), changes, signature, commit])
         })
     }
 

@@ -2,7 +2,9 @@
 
 use crate::failure::Failure;
 use crate::kind::{FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
-use crate::parts::edit_fields::{CREATE, EditFields, IN_PLACE, SENSITIVE, STATE, VALIDATE};
+use crate::parts::edit_fields::{
+    CREATE, EDIT_SENDS, EditFields, IN_PLACE, SENSITIVE, STATE, VALIDATE,
+};
 use crate::parts::text_lines::TextLines;
 use crate::parts::{Edited, Editor, FieldReader};
 use crate::resource::Resource;
@@ -14,9 +16,10 @@ use std::sync::Arc;
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "hosts",
+    collectible: true,
     doc: "Manages the line of one host name in /etc/hosts; every other line and all comments stay.",
     fields: &[
-        FieldSpec::new("path", FieldType::Text, "Absolute path of the file.").mode(FieldMode::Static)
+        FieldSpec::new("path", FieldType::Text, "Absolute path of the file.").guarded().mode(FieldMode::Static)
             .default("/etc/hosts")
             .example("/etc/hosts"),
         FieldSpec::new(
@@ -35,13 +38,13 @@ pub static SPEC: KindSpec = KindSpec {
             "family",
             FieldType::Choice(&["ipv4", "ipv6"]),
             "The family of the address. Default: that of `ip`; ipv4 without `ip`.",
-        ),
+        ).receives(Receives::Shown),
         STATE,
         CREATE,
         VALIDATE, IN_PLACE,
         SENSITIVE,
     ],
-    sends: &[],
+    sends: EDIT_SENDS,
     example: "hosts:\n  - name: db.example.org\n    ip: 192.0.2.7\n    names: [db]\n",
     restore: None,
     build,

@@ -3,12 +3,12 @@
 use crate::failure::Failure;
 use crate::kind::{FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
 use crate::parts::edit_fields::{
-    CREATE, EditFields, FILE, IN_PLACE, PATH, SENSITIVE, STATE, VALIDATE,
+    CREATE, EDIT_SENDS, EditFields, FILE, IN_PLACE, PATH, SENSITIVE, STATE, VALIDATE,
 };
 use crate::parts::text_lines::{TextLines, unsafe_edit};
 use crate::parts::{Edited, Editor, FieldReader};
 use crate::resource::Resource;
-use crate::secret::Secret;
+use crate::secret_text::Secret;
 use crate::values::Receives;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -17,6 +17,7 @@ use std::sync::Arc;
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "ini",
+    collectible: true,
     doc: "Manages one key of a file with [sections]; every other byte stays.",
     fields: &[
         PATH,
@@ -25,7 +26,7 @@ pub static SPEC: KindSpec = KindSpec {
             "section",
             FieldType::Text,
             "The section, without brackets. Default: the lines before the first section. A missing section is added at the end.",
-        ).mode(FieldMode::Static)
+        ).guarded().mode(FieldMode::Static)
         .example("mysqld"),
         FieldSpec::new(
             "key",
@@ -45,20 +46,20 @@ pub static SPEC: KindSpec = KindSpec {
             "separator",
             FieldType::Text,
             "The text between key and value of a new line: =, : or blanks around one of them. Default: as in the line before, or \" = \".",
-        ).mode(FieldMode::Value)
+        ).receives(Receives::Shown).mode(FieldMode::Value)
         .example("="),
         FieldSpec::new(
             "comments",
             FieldType::Text,
             "The letters that start a comment behind a value, after a blank: \";\", \"#\" or \"#;\". Default: none; such a text belongs to the value.",
-        ).mode(FieldMode::Value)
+        ).receives(Receives::Shown).mode(FieldMode::Value)
         .example(";"),
         STATE,
         CREATE,
         VALIDATE, IN_PLACE,
         SENSITIVE,
     ],
-    sends: &[],
+    sends: EDIT_SENDS,
     example: "ini:\n  - name: database address\n    path: /etc/mysql/my.cnf\n    section: mysqld\n    key: bind-address\n    value: 127.0.0.1\n",
     restore: None,
     build,

@@ -3,13 +3,13 @@
 use crate::failure::Failure;
 use crate::kind::{FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
 use crate::parts::edit_fields::{
-    AFTER, BEFORE, CREATE, EditFields, FILE, IN_PLACE, PATH, SENSITIVE, STATE, VALIDATE,
-    read_insertion,
+    AFTER, BEFORE, CREATE, EDIT_SENDS, EditFields, FILE, IN_PLACE, PATH, SENSITIVE, STATE,
+    VALIDATE, read_insertion,
 };
 use crate::parts::text_lines::{Insertion, TextLines, compile_pattern};
 use crate::parts::{Edited, Editor, FieldReader};
 use crate::resource::Resource;
-use crate::secret::Secret;
+use crate::secret_text::Secret;
 use crate::values::Receives;
 use regex_lite::Regex;
 use std::borrow::Cow;
@@ -18,6 +18,7 @@ use std::sync::Arc;
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "line",
+    collectible: true,
     doc: "Manages one line of a text file; every other byte stays.",
     fields: &[
         PATH,
@@ -42,7 +43,7 @@ pub static SPEC: KindSpec = KindSpec {
         VALIDATE, IN_PLACE,
         SENSITIVE,
     ],
-    sends: &[],
+    sends: EDIT_SENDS,
     example: "line:\n  - name: no root logins\n    path: /etc/ssh/sshd_config\n    match: ^#?PermitRootLogin\\s\n    line: PermitRootLogin no\n    validate: sshd -t -f %s\n",
     restore: None,
     build,

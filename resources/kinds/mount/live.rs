@@ -101,6 +101,9 @@ impl Live {
         let table = read_table(files)?;
         let Some((mount, _)) = table.at(&self.point) else {
             refuse_links(files, &self.point)?;
+            if let Some(device) = self.wanted.as_ref().and_then(|wanted| wanted.device.as_deref()) {
+                guard_device(device)?;
+            }
             return Ok(vec![(STATE, None), (DEVICE, None), (TYPE, None), (OPTIONS, None)]);
         };
         // An automount stands for the file system, which is mounted at the first access.
@@ -182,6 +185,7 @@ impl Live {
         argv.extend(["-o", &options, device, self.point_text()]);
         self.require_directory(host).await.map_err(WriteFailure::untouched)?;
         self.guard_point(host, "mount").await.map_err(WriteFailure::untouched)?;
+        guard_device(device).map_err(WriteFailure::untouched)?;
         run_change(host, permit, &command(&argv)).await.map(drop)
     }
 
@@ -219,6 +223,14 @@ impl Live {
         })
         .await
     }
+}
+
+/// Fails if another user could exchange the directory of a bind mount or the file of a loop device, or a directory or
+/// link on the way to it: mount(8) follows links.
+fn guard_device(device: &str) -> Result<(), Failure> {
+    let is_path =
+        device.starts_with('/') && !device.starts_with("//") && !device.starts_with("/dev/");
+    if is_path { guard_way("mount", Path::new(device)) } else { Ok(()) }
 }
 
 fn read_table(files: &Files) -> Result<Table, Failure> {
@@ -277,6 +289,8 @@ impl ValueSet for Live {
         let unit = mount_unit(&self.point);
         let watch = vec![
             WatchSource::Unit { bus: Bus::System, unit: unit.into() },
+            // The table of mounts reports a remount as a change of the mount point.
+            WatchSource::Path { path: self.point.clone(), below: false },
             WatchSource::Polled(TABLE.into()),
         ];
         Footprint { watch, ..Footprint::default() }

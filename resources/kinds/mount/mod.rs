@@ -2,8 +2,7 @@
 //!
 //! The row of fstab is edited and every other line stays; mount(8) and umount(8) change what is mounted, and the
 //! kernel's table is compared. A refresh remounts. A removal unmounts and removes the row, and leaves the directory.
-//! mount(8) of block devices and of network file systems was tried only on the simulated host; tmpfs and bind mounts
-//! were tried on a booted Debian.
+//! Network file systems were tried only on the simulated host.
 //!
 //! Reading order: `options.rs`, `table.rs` (the kernel's table), `live.rs` (reading and changing what is mounted).
 
@@ -29,13 +28,14 @@ use std::sync::Arc;
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "mount",
-    doc: "Mounts a file system, now and at each boot (/etc/fstab). The name is the mount point, whose directory must exist.",
+    collectible: false,
+    doc: "Mounts a file system, now and at each boot (/etc/fstab). The name is the mount point, whose directory must exist. Network file systems were tried only on the simulated host.",
     fields: &[
         FieldSpec::new(
             "state",
             FieldType::Choice(&["mounted", "unmounted", "present", "absent"]),
             "mounted: in fstab and mounted; unmounted: not mounted, with the row of fstab if `device` is given; present: in fstab only; absent: neither.",
-        ).known_at_load()
+        ).guarded().known_at_load()
         .default("mounted"),
         FieldSpec::new(
             "device",
@@ -47,7 +47,7 @@ pub static SPEC: KindSpec = KindSpec {
         FieldSpec::new("type", FieldType::Text, "The type of the file system; default: auto, and none for a bind mount.").mode(FieldMode::Value)
             .example("ext4")
             .receives(Receives::Shown),
-        FieldSpec::new("options", FieldType::Texts, "The options, as a list or with commas; default: defaults.").mode(FieldMode::Value)
+        FieldSpec::new("options", FieldType::Texts, "The options, as a list or with commas; default: defaults.").guarded().mode(FieldMode::Value)
             .example("[noatime, nosuid]")
             .receives(Receives::Shown),
         FieldSpec::new("freq", FieldType::Int, "The fifth word of the row, for dump(8): 0 or 1.")

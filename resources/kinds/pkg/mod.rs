@@ -38,13 +38,14 @@ use tokio_util::sync::CancellationToken;
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "pkg",
+    collectible: false,
     doc: "Manages a package of apt and dpkg. The name is the package name, with :ARCHITECTURE for a foreign architecture.",
     fields: &[
         FieldSpec::new(
             "state",
             FieldType::Text,
             "installed, newest, absent, or a version; default: installed, any version.",
-        ).mode(FieldMode::Value).receives(Receives::Shown).example("installed"),
+        ).guarded().mode(FieldMode::Value).receives(Receives::Shown).example("installed"),
         FieldSpec::new(
             "hold",
             FieldType::Bool,

@@ -8,6 +8,7 @@ use crate::escape::short;
 use crate::footprint::Footprint;
 use crate::kind::{Fields, Invalid, Place, Value};
 use crate::parts::field_reader::normal_path;
+use crate::parts::file_values::HASH;
 use crate::parts::whole_file::{Shape, managed_file};
 use crate::parts::{FieldReader, Sequence};
 use crate::removal::Removal;
@@ -50,10 +51,12 @@ pub(super) fn build(
     }
     let source = Source::read(&mut reader);
     let source = reader.finish(source)?;
+    let shown = path.display().to_string();
     let file = managed_file(&path, Shape::Content(&source.text(name), "0644"), &[])?;
     let names = ListNames::new(&source.uris, &source.suites);
     let lists = names.clone();
-    let mut elements: Vec<Arc<dyn Resource>> = vec![Arc::new(Declaration { file, lists })];
+    let mut elements: Vec<Arc<dyn Resource>> =
+        vec![Arc::new(Declaration { file: Arc::clone(&file), lists })];
     if source.enabled {
         elements.push(Arc::new(Lists { name: name.to_owned(), path, names }));
     }
@@ -61,10 +64,12 @@ pub(super) fn build(
         claims: vec![claim(name)],
         provides: vec![HostObject::Repository(name.to_owned())],
         requires: source.key_need().into_iter().collect(),
+        trusts: source.key_path().into_iter().collect(),
         ..Footprint::default()
     };
     let removal = Removal::new().with("state", Value::Text("absent".to_owned()));
-    let sequence = Sequence::new(elements).removed_by(Some(removal));
+    let sequence = Sequence::new(elements).removed_by(Some(removal)).sending("path", shown);
+    let sequence = sequence.reading(&[HASH], &file);
     Ok(Arc::new(sequence.with_extra(extra)))
 }
 
@@ -125,8 +130,13 @@ impl Source {
     }
 
     fn key_need(&self) -> Option<Need> {
+        self.key_path().map(|path| Need::path(path, "contains the key"))
+    }
+
+    /// Returns the file of the key. A user who can change the file can sign packages.
+    fn key_path(&self) -> Option<PathBuf> {
         match &self.key {
-            Some(Key::File(path)) => Some(Need::path(path.clone(), "contains the key")),
+            Some(Key::File(path)) => Some(path.into()),
             _ => None,
         }
     }

@@ -17,10 +17,11 @@ use crate::host::Host;
 use crate::host::packages::{Access, Ran, apt, complaint};
 use crate::kind::{FieldMode, FieldSpec, FieldType, KindSpec};
 use crate::parts::commands::{command, run_change};
+use crate::parts::file_values::HASH;
 use crate::parts::{WriteFailure, on_thread};
 use crate::permit::Permit;
 use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, Traits};
-use crate::values::Receives;
+use crate::values::{Receives, SendSpec};
 use futures_util::FutureExt as _;
 use lists::ListNames;
 use std::path::PathBuf;
@@ -33,6 +34,7 @@ const PATIENCE: Duration = Duration::from_mins(5);
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "repo",
+    collectible: false,
     doc: "Manages a repository of apt in /etc/apt/sources.list.d/NAME.sources, and reads its package lists. Packages wait for all repositories of the graph.",
     fields: &[
         FieldSpec::new("uris", FieldType::Texts, "Addresses of the repository; required unless absent.").mode(FieldMode::Value)
@@ -48,7 +50,7 @@ pub static SPEC: KindSpec = KindSpec {
         FieldSpec::new("components", FieldType::Texts, "Components of the suites.").mode(FieldMode::Value)
             .example("[main]")
             .receives(Receives::Shown),
-        FieldSpec::new("types", FieldType::Texts, "deb, deb-src or both.").mode(FieldMode::Value).default("[deb]"),
+        FieldSpec::new("types", FieldType::Texts, "deb, deb-src or both.").receives(Receives::Shown).mode(FieldMode::Value).default("[deb]"),
         FieldSpec::new(
             "architectures",
             FieldType::Texts,
@@ -67,15 +69,15 @@ pub static SPEC: KindSpec = KindSpec {
             "trusted",
             FieldType::Bool,
             "true accepts the repository without a signature: everybody on the way to the server can then install programs on this host.",
-        )
+        ).receives(Receives::Shown)
         .default("false"),
         FieldSpec::new("enabled", FieldType::Bool, "false keeps the file, and apt does not use it.")
             .default("true")
             .receives(Receives::Shown),
-        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the file.").known_at_load()
+        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the file.").guarded().known_at_load()
             .default("exists"),
     ],
-    sends: &[],
+    sends: &[SendSpec::new("path", FieldType::Text, "The path of the file."), HASH],
     example: "repo:\n  - name: example\n    uris: [https://deb.example.org/debian]\n    suites: [bookworm]\n    components: [main]\n    signed_by: /usr/share/keyrings/example.gpg\n",
     restore: None,
     build: declare::build,

@@ -65,7 +65,7 @@ pub(super) fn are_options(text: &str) -> bool {
 
 impl KeyLine {
     /// Reads a line of a file; none for comments, empty lines, and lines that sshd does not read.
-    fn read(line: &str) -> Option<Self> {
+    pub(super) fn read(line: &str) -> Option<Self> {
         let line = line.trim();
         if line.starts_with('#') {
             return None;
@@ -113,6 +113,11 @@ impl KeyLine {
     pub(super) fn fingerprint(&self) -> &str {
         let start = self.body.len().saturating_sub(20);
         self.body.get(start..).unwrap_or(&self.body)
+    }
+
+    /// Returns the comment.
+    pub(super) fn comment(&self) -> Option<&str> {
+        self.comment.as_deref()
     }
 
     /// Returns true if a found key is as declared.

@@ -18,11 +18,12 @@ use crate::kind::{
     FieldMode, FieldSpec, FieldType, Fields, Interpreter, Invalid, KindSpec, Place, Value,
 };
 use crate::parts::edit_fields::STATE;
+use crate::parts::text_edit::text_of;
 use crate::parts::{FieldReader, Sequence, TextEdit};
 use crate::permit::Permit;
 use crate::removal::Removal;
 use crate::resource::{Answer, CheckRequest, Resource};
-use crate::values::Receives;
+use crate::values::{Receives, SendSpec, Sent, SentValue};
 use crate::watch_source::WatchSource;
 use account::Account;
 use futures_util::FutureExt as _;
@@ -33,9 +34,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "ssh:authorized_key",
+    collectible: true,
     doc: "Manages public keys in a user's authorized_keys; other keys and comments stay. The directory .ssh (0700) and the file (0600) are created for the user.",
     fields: &[
-        FieldSpec::new("user", FieldType::Text, "The user, by name. The home directory is that of /etc/passwd.").mode(FieldMode::Static)
+        FieldSpec::new("user", FieldType::Text, "The user, by name. The home directory is that of /etc/passwd.").guarded().mode(FieldMode::Static)
             .required()
             .example("eve"),
         FieldSpec::new(
@@ -46,13 +48,13 @@ pub static SPEC: KindSpec = KindSpec {
         .required()
         .receives(Receives::Shown)
         .example("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBmTjmGVfnE8pZh4bDKK8lOkpmZQyyVnWWXXQ1J1JWQC eve@example.org"),
-        FieldSpec::new("type", FieldType::Text, "The type of a key that is given as its base64 part.").mode(FieldMode::Value)
+        FieldSpec::new("type", FieldType::Text, "The type of a key that is given as its base64 part.").receives(Receives::Shown).mode(FieldMode::Value)
             .example("ssh-ed25519"),
         FieldSpec::new(
             "options",
             FieldType::Text,
             "The options before the key, as in sshd(8). Default: those in `key`; otherwise none.",
-        ).mode(FieldMode::Literal(Interpreter::Sshd))
+        ).guarded().mode(FieldMode::Literal(Interpreter::Sshd))
         .receives(Receives::Shown)
         .example("no-pty,from=\"192.0.2.0/24\""),
         FieldSpec::new("comment", FieldType::Text, "The comment behind the key. Default: that in `key`; otherwise unchanged.").mode(FieldMode::Value)
@@ -68,11 +70,15 @@ pub static SPEC: KindSpec = KindSpec {
             "path",
             FieldType::Text,
             "Absolute path of another file, whose directory must exist: created with mode 0644 for the daemon's user. Default: .ssh/authorized_keys in the home directory.",
-        ).mode(FieldMode::Static)
+        ).guarded().mode(FieldMode::Static)
         .example("/etc/ssh/authorized_keys/eve"),
         STATE,
     ],
-    sends: &[],
+    sends: &[SendSpec::new(
+        "fingerprints",
+        FieldType::Texts,
+        "The fingerprints of the declared keys, SHA256:….",
+    )],
     example: "\"ssh:authorized_key\":\n  - name: eve on laptop\n    user: eve\n    key: ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBmTjmGVfnE8pZh4bDKK8lOkpmZQyyVnWWXXQ1J1JWQC eve@laptop\n",
     restore: None,
     build,
@@ -134,6 +140,29 @@ fn build(_name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource
     reader.finish(()).map(|()| Arc::new(keys) as Arc<dyn Resource>)
 }
 
+/// A key in the file of a user.
+pub(crate) struct LiveKey {
+    /// The line of the file.
+    pub(crate) line: String,
+    /// The comment, or the fingerprint without one.
+    pub(crate) label: String,
+    pub(crate) fingerprint: String,
+}
+
+/// Reads the keys in the home directory of a user; none without the user.
+pub(crate) fn live_keys(host: &Host, user: &str) -> Result<Option<Vec<LiveKey>>, Failure> {
+    let Some(account) = Account::find_account(host, user)? else { return Ok(None) };
+    let path = account.home.join(".ssh/authorized_keys");
+    let text = text_of(host.files(), &path)?.unwrap_or_default();
+    let key = |line: &str| {
+        let key = KeyLine::read(line)?;
+        let fingerprint = key.fingerprint().to_owned();
+        let label = key.comment().map_or_else(|| fingerprint.clone(), str::to_owned);
+        Some(LiveKey { line: line.trim().to_owned(), label, fingerprint })
+    };
+    Ok(Some(text.lines().filter_map(key).collect()))
+}
+
 impl AuthorizedKeys {
     /// Returns the path of the file if it is known without the account: as declared, or in the usual home directory.
     fn usual_path(&self) -> PathBuf {
@@ -165,12 +194,19 @@ impl AuthorizedKeys {
         };
         let part = format!("the keys of {}", self.user);
         let edit = TextEdit::new(path, part, Arc::new(editor));
+        let keys = elements.len();
         elements.push(Arc::new(TextEdit { create: Some(mode), ..edit }));
-        Ok(Sequence::new(elements))
+        // The keys are the object: the folder and the file may hold others.
+        Ok(Sequence::new(elements).created_by(vec![keys]))
     }
 }
 
 impl Resource for AuthorizedKeys {
+    fn sends(&self) -> Sent {
+        let prints = self.keys.iter().map(|key| key.fingerprint().to_owned()).collect();
+        vec![("fingerprints", SentValue::Shown(Value::Texts(prints)))]
+    }
+
     fn footprint(&self) -> Footprint {
         let all = HostObject::Other("authorized keys", format!("the keys of {}", self.user));
         let all = if self.is_exclusive { Claim::exclusive(all) } else { Claim::shared(all) };

@@ -74,6 +74,8 @@ fn advice(field: &str, text: &str) -> &'static str {
         }
         ("state", "enabled" | "disabled" | "masked") => "this value belongs to `startup`",
         ("startup", "running" | "stopped") => "this value belongs to `state`",
+        ("startup", "true" | "yes" | "on") => "say `enabled`",
+        ("startup", "false" | "no" | "off") => "say `disabled`",
         _ => "omit the field to leave this unmanaged",
     }
 }

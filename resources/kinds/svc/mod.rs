@@ -16,6 +16,9 @@ mod name;
 mod restore;
 mod sent;
 
+pub(crate) use restore::restore as restore_unit;
+pub(crate) use sent::SENDS;
+
 use crate::change::{Change, CheckResult, Outcome};
 use crate::claim::Claim;
 use crate::dependency::{HostObject, Need};
@@ -36,13 +39,14 @@ use tokio_util::sync::CancellationToken;
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "svc",
+    collectible: false,
     doc: "Manages the state and the boot behaviour of a systemd unit. The name is the name of the unit.",
     fields: &[
         FieldSpec::new(
             "state",
             FieldType::Choice(&["running", "stopped"]),
             "running (a service restarted by systemd 3 times within 2 minutes fails) or stopped; default: not managed.",
-        ).receives(Receives::Shown),
+        ).guarded().receives(Receives::Shown),
         FieldSpec::new(
             "startup",
             FieldType::Choice(&["enabled", "disabled", "masked"]),
@@ -64,7 +68,7 @@ pub static SPEC: KindSpec = KindSpec {
             "Reload of changed unit files: true at once, false never; default: before an action on the unit.",
         ).receives(Receives::Shown),
     ],
-    sends: sent::SENDS,
+    sends: SENDS,
     example: "svc:\n  - name: nginx\n    state: running\n    startup: enabled\n",
     restore: Some(restore::restore),
     build: declare::build,

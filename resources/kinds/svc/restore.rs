@@ -46,7 +46,7 @@ pub(super) fn recorded(svc: &Svc, plan: &Plan) -> (FieldValues, FieldValues) {
 }
 
 /// Builds the unit that has its values from before a change.
-pub(super) fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, Failure> {
+pub(crate) fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, Failure> {
     let before = |field: &str| {
         let value = values.iter().find(|value| value.field == field)?;
         value.before.as_deref()

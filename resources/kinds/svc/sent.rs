@@ -9,7 +9,7 @@ use crate::values::{SendSpec, Sent, SentValue};
 use tokio_util::sync::CancellationToken;
 
 /// The declarations of the values.
-pub(super) const SENDS: &[SendSpec] = &[
+pub(crate) const SENDS: &[SendSpec] = &[
     SendSpec::new(
         "state",
         FieldType::Text,

@@ -3,20 +3,21 @@
 use super::SwapFile;
 use crate::failure::Failure;
 use crate::footprint::Footprint;
-use crate::host::files::Files;
+use crate::host::files::{Files, said};
 use crate::host::{Command, Host};
-use crate::kind::{Restoring, Value};
+use crate::kind::{Invalid, Restoring, Value};
 use crate::parts::commands::{command, read_on_thread, run_change};
 use crate::parts::fstab::{decode, device_path};
 use crate::parts::shell_words::shell_word;
 use crate::parts::staging::guard_way;
 use crate::parts::{Managed, ValueSet, WriteFailure};
 use crate::permit::Permit;
-use crate::prior_state::{FieldValues, FormerValue};
+use crate::prior_state::{After, FieldValues, FormerValue};
 use crate::resource::{Answer, Traits};
 use crate::values::{Sent, SentValue};
 use crate::watch_source::WatchSource;
-use std::path::Path;
+use rustix::fs::FileType;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -30,6 +31,9 @@ const PATIENCE: Duration = Duration::from_mins(30);
 const STATE: &str = "state";
 const PRIORITY: &str = "priority";
 const ON: &str = "on";
+
+/// The aspect of the swap file: its size in bytes; none if it is absent.
+const FILE: &str = "file";
 
 /// Swap space as declared.
 #[derive(Clone, Debug)]
@@ -47,6 +51,12 @@ pub(super) struct Live {
 type Used = Option<i64>;
 
 impl Live {
+    /// Returns the path of a swap file; none for a device.
+    fn file_path(&self) -> Option<PathBuf> {
+        let is_file = self.device.starts_with('/') && !self.device.starts_with("/dev/");
+        is_file.then(|| PathBuf::from(&self.device))
+    }
+
     fn read_used(&self, files: &Files) -> Result<Used, Failure> {
         let path = Path::new(TABLE);
         let bytes = match files.kernel_file(path) {
@@ -68,7 +78,7 @@ impl Live {
         file: &SwapFile,
     ) -> Result<bool, WriteFailure> {
         let path = file.path.clone();
-        let is_there = read_on_thread(host, move |host| find_file(host.files(), &path));
+        let is_there = read_on_thread(host, move |host| check_file(host.files(), &path));
         if is_there.await.map_err(WriteFailure::untouched)? {
             return Ok(false);
         }
@@ -92,6 +102,10 @@ impl Live {
             Some(file) => self.make_file(host, permit, file).await?,
             None => false,
         };
+        if let Some(path) = self.file_path() {
+            let checked = read_on_thread(host, move |host| check_file(host.files(), &path)).await;
+            checked.map_err(|failure| WriteFailure::untouched(failure).after(made))?;
+        }
         let priority = self.priority.map(|number| number.to_string());
         let options = self.options.join(",");
         let mut argv = vec!["swapon"];
@@ -114,13 +128,25 @@ fn patient(argv: &[&str]) -> Command {
     Command { timeout: Some(PATIENCE), ..command(argv) }
 }
 
-/// Returns true if the file is there; fails if another user could exchange the new file.
-fn find_file(files: &Files, path: &Path) -> Result<bool, Failure> {
+/// Returns true if the file is there, and false if it is absent.
+///
+/// # Errors
+///
+/// Fails if another user could exchange the file, or could read the memory that it will hold.
+fn check_file(files: &Files, path: &Path) -> Result<bool, Failure> {
     let look = || files.open_entry(path)?.map_or(Ok(None), |spot| spot.look());
-    if look().map_err(|fault| files.trouble(fault, path))?.is_some() {
-        return Ok(true);
+    let Some(seen) = look().map_err(|fault| files.trouble(fault, path))? else {
+        return guard_way("create", path).map(|()| false);
+    };
+    let refused = |why: &str, hint: &str| Err(said("use swap in", path, why).hint(hint));
+    if seen.kind != FileType::RegularFile {
+        return refused("not a regular file", "remove the object at the path");
     }
-    guard_way("create", path).map(|()| false)
+    if files.is_root() && (seen.uid != 0 || seen.mode & 0o077 != 0) {
+        let why = "another user can read or write the file";
+        return refused(why, "make root the owner, with mode 0600, or remove the file");
+    }
+    guard_way("use swap in", path).map(|()| true)
 }
 
 /// Parses the table: file name, type, size, used, priority, after a line of titles.
@@ -139,6 +165,9 @@ impl ValueSet for Live {
         if let Some(priority) = self.priority.filter(|_| self.is_on) {
             values.push((PRIORITY, Some(priority.to_string())));
         }
+        if let Some(file) = self.file.as_ref().filter(|_| self.is_on) {
+            values.push((FILE, Some(file.bytes.to_string())));
+        }
         if !self.is_on {
             values.push((PRIORITY, None));
         }
@@ -153,9 +182,25 @@ impl ValueSet for Live {
         let own = self.clone();
         Box::pin(read_on_thread(host, move |host| {
             let used = own.read_used(host.files())?;
+            // The failure comes before the row of fstab is written.
+            if let Some(path) = own.file_path().filter(|_| own.is_on && used.is_none()) {
+                check_file(host.files(), &path)?;
+            }
             let on = used.map(|_| ON.to_owned());
-            Ok(vec![(STATE, on), (PRIORITY, used.map(|number| number.to_string()))])
+            let mut values = vec![(STATE, on), (PRIORITY, used.map(|number| number.to_string()))];
+            if let Some(file) = &own.file {
+                let files = host.files();
+                let look = || files.open_entry(&file.path)?.map(|spot| spot.look()).transpose();
+                let seen = look().map_err(|fault| files.trouble(fault, &file.path))?.flatten();
+                values.push((FILE, seen.map(|seen| seen.size.to_string())));
+            }
+            Ok(values)
         }))
+    }
+
+    /// A file of another size is never touched.
+    fn is_same(&self, aspect: &str, found: &str, wanted: &str) -> bool {
+        aspect == FILE || found == wanted
     }
 
     fn write<'a>(
@@ -197,13 +242,27 @@ impl ValueSet for Live {
 }
 
 /// Builds the swap space that restores its state from before a change.
-#[expect(clippy::unnecessary_wraps, reason = "the type of `KindSpec::restore`")]
 pub(super) fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, Failure> {
     let before = |field: &str| {
         values.iter().find(|value| value.field == field).and_then(|value| value.before.clone())
     };
     let was_turned = values.iter().any(|value| value.field == STATE);
     let is_on = !was_turned || before(STATE).is_some();
+    let is_made = |value: &FormerValue| {
+        value.field == FILE && value.before.is_none() && matches!(value.after, After::Value(_))
+    };
+    if values.iter().any(is_made) {
+        let word = shell_word(name);
+        let by_hand = format!("swapoff {word} && rm {word}");
+        let (device, options) = (name.to_owned(), Vec::new());
+        let live = Live { device, is_on: false, priority: None, options, file: None };
+        let resource = super::resource(super::State::Absent, false, live);
+        let invalid = |problems: Vec<Invalid>| {
+            let first = problems.into_iter().next().map(|problem| problem.what);
+            Failure::new(first.unwrap_or_default())
+        };
+        return Ok(Restoring { resource: resource.map_err(invalid)?, by_hand });
+    }
     // The kernel gives negative priorities itself.
     let priority = before(PRIORITY).and_then(|text| text.parse().ok()).filter(|it: &i64| *it >= 0);
     let word = shell_word(name);

@@ -3,7 +3,7 @@
 //! The row of fstab is edited and every other line stays; swapon(8) and swapoff(8) change what is in use, and
 //! /proc/swaps is compared. With `size`, a missing swap file is made under another name, initialised and renamed; a
 //! file that is there is never touched. A refresh has no meaning. A removal turns the swap space off, removes the row,
-//! and removes the file if `size` was declared. The kind was tried only on the simulated host.
+//! and removes the file if `size` was declared.
 //!
 //! Reading order: `live.rs` (reading and changing what is in use).
 
@@ -27,13 +27,15 @@ use std::sync::Arc;
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "swap",
-    doc: "Turns swap space on or off, now and at each boot (/etc/fstab). The name is the path of the device or file, UUID=… or LABEL=…. Tried only on the simulated host.",
+    collectible: false,
+    doc: "Turns swap space on or off, now and at each boot (/etc/fstab). The name is the path of the device or file, UUID=… or LABEL=….",
     fields: &[
         FieldSpec::new(
             "state",
             FieldType::Choice(&["on", "off", "absent"]),
             "on: in fstab and in use; off: neither; absent: neither, and the swap file is removed.",
         )
+        .guarded()
         .known_at_load()
         .default("on"),
         FieldSpec::new(
@@ -44,6 +46,7 @@ pub static SPEC: KindSpec = KindSpec {
         .example("10")
         .receives(Receives::Shown),
         FieldSpec::new("options", FieldType::Texts, "Further options, such as discard and nofail.")
+            .guarded()
             .mode(FieldMode::Value)
             .example("[discard]")
             .receives(Receives::Shown),

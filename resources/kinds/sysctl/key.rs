@@ -4,6 +4,19 @@ use crate::failure::Failure;
 use crate::parts::{Edited, Editor};
 use std::path::PathBuf;
 
+/// The parameters of modules, by the beginnings of their paths.
+const MODULES: &[(&str, &str)] = &[
+    ("net/bridge", "br_netfilter"),
+    ("net/netfilter", "nf_conntrack"),
+    ("net/nf_conntrack_max", "nf_conntrack"),
+    ("net/ipv4/vs", "ip_vs"),
+    ("net/mpls", "mpls_router"),
+    ("net/sctp", "sctp"),
+    ("net/rds", "rds"),
+    ("fs/nfs", "lockd"),
+    ("sunrpc", "sunrpc"),
+];
+
 /// The name of a kernel parameter: its path below /proc/sys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Key(String);
@@ -32,6 +45,14 @@ impl Key {
     /// Returns the file of the parameter.
     pub(super) fn path(&self) -> PathBuf {
         PathBuf::from("/proc/sys").join(&self.0)
+    }
+
+    /// Returns the module that has the parameter, for modules that are loaded on demand.
+    pub(super) fn usual_module(&self) -> Option<&'static str> {
+        let is_below = |(start, _): &&(&str, &str)| {
+            self.0.strip_prefix(*start).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        MODULES.iter().find(is_below).map(|(_, module)| *module)
     }
 
     /// Returns the name for files and messages: with dots, or with slashes if a part contains a dot.

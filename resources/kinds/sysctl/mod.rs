@@ -2,8 +2,7 @@
 //!
 //! The value in /proc/sys is written in place with one write and verified afterwards; the line in /etc/sysctl.d is
 //! edited and every other line stays. A refresh has no meaning. A removal removes the line and leaves the present
-//! value, because nobody knows the value that the kernel would have without the line. The parameters outside `net.*`
-//! were tried only on the simulated host.
+//! value, because nobody knows the value that the kernel would have without the line.
 //!
 //! Reading order: `key.rs` (names and lines).
 
@@ -38,6 +37,7 @@ const FILE: &str = "/etc/sysctl.d/60-steadfast.conf";
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "sysctl",
+    collectible: false,
     doc: "Sets a parameter of the kernel, now (/proc/sys) and at each boot (/etc/sysctl.d). The name is the parameter, with dots or slashes.",
     fields: &[
         FieldSpec::new("value", FieldType::Text, "The value; several words are compared word by word.").mode(FieldMode::Value)
@@ -47,22 +47,22 @@ pub static SPEC: KindSpec = KindSpec {
             "state",
             FieldType::Choice(&["exists", "absent"]),
             "absent removes the line from the file and leaves the present value.",
-        ).known_at_load()
+        ).guarded().known_at_load()
         .default("exists"),
-        FieldSpec::new("runtime", FieldType::Bool, "Set the present value in /proc/sys.").default("true"),
+        FieldSpec::new("runtime", FieldType::Bool, "Set the present value in /proc/sys.").receives(Receives::Shown).default("true"),
         FieldSpec::new("persist", FieldType::Bool, "Write the line that sets the value at each boot.").known_at_load()
             .default("true"),
         FieldSpec::new(
             "path",
             FieldType::Text,
             "The file of the line. A file that sorts later in /etc/sysctl.d, or /etc/sysctl.conf, wins at boot.",
-        ).mode(FieldMode::Static)
+        ).guarded().mode(FieldMode::Static)
         .default(FILE)
         .example("/etc/sysctl.d/60-router.conf"),
         FieldSpec::new(
             "module",
             FieldType::Text,
-            "The kernel module that has the parameter: its `kmod` comes first.",
+            "The kernel module that has the parameter: its `kmod` comes first. Default: the known module of the parameter, such as br_netfilter for net.bridge.*.",
         ).mode(FieldMode::Value)
         .example("br_netfilter"),
     ],
@@ -99,6 +99,8 @@ fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>
     let path = reader.path("path", FILE);
     let value = if is_present { reader.required_text("value") } else { String::new() };
     let module = reader.text("module").map(|module| module.replace('-', "_"));
+    let usual = key.as_ref().filter(|_| is_present).and_then(Key::usual_module);
+    let module = module.or_else(|| usual.map(str::to_owned));
     let nothing = ("`runtime` and `persist` are both false: nothing is left to do", "omit one");
     reader.require(runtime || persist, "persist", nothing);
     reader.require(value.len() < 4096, "value", ("the value exceeds 4095 bytes", "shorten it"));
@@ -215,8 +217,10 @@ impl ValueSet for Runtime {
     }
 
     fn footprint(&self) -> Footprint {
-        // /proc reports no changes to watches.
-        let watch = vec![WatchSource::Polled(self.key.path())];
+        // The kernel reports writes of programs, and none of its own changes.
+        let path = self.key.path();
+        let watch =
+            vec![WatchSource::Path { path: path.clone(), below: false }, WatchSource::Polled(path)];
         Footprint { watch, ..Footprint::default() }
     }
 

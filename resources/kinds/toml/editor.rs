@@ -164,6 +164,15 @@ impl TomlEditor {
     }
 }
 
+/// Reads a whole file.
+///
+/// # Errors
+///
+/// Fails with the line of the mistake, and quotes no value.
+pub(crate) fn read_tree(text: &str) -> Result<Tree, String> {
+    read(text).map(|document| table_tree(document.as_table()))
+}
+
 fn read(text: &str) -> Result<Document<&str>, String> {
     // The message may quote the text, which may be secret.
     Document::parse(text).map_err(|error| {

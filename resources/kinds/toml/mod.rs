@@ -2,19 +2,24 @@
 
 mod editor;
 
+pub(crate) use editor::read_tree;
+
 use crate::kind::{Fields, Invalid, KindSpec, Place};
 use crate::parts::data::declare::{KEY, TYPE, VALUE, common_value, read_fields};
 use crate::parts::data::tree::Tree;
-use crate::parts::edit_fields::{CREATE, FILE, IN_PLACE, PATH, SENSITIVE, STATE, VALIDATE};
+use crate::parts::edit_fields::{
+    CREATE, EDIT_SENDS, FILE, IN_PLACE, PATH, SENSITIVE, STATE, VALIDATE,
+};
 use crate::resource::Resource;
 use std::sync::Arc;
 
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "toml",
+    collectible: true,
     doc: "Manages one value of a TOML file; comments and every other byte stay. A whole [table] is not replaced: declare its keys.",
     fields: &[PATH, FILE, KEY, VALUE, TYPE, STATE, CREATE, VALIDATE, IN_PLACE, SENSITIVE],
-    sends: &[],
+    sends: EDIT_SENDS,
     example: "toml:\n  - name: root of containerd\n    path: /etc/containerd/config.toml\n    key: root\n    value: /srv/containerd\n",
     restore: None,
     build,

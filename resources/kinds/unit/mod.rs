@@ -14,11 +14,12 @@ use crate::footprint::Footprint;
 use crate::kind::{
     FieldMode, FieldSpec, FieldType, Fields, Interpreter, Invalid, KindSpec, Place, Value,
 };
+use crate::parts::file_values::HASH;
 use crate::parts::whole_file::{Shape, managed_file};
 use crate::parts::{FieldReader, ParentDirectory, Sequence};
 use crate::removal::Removal;
 use crate::resource::Resource;
-use crate::values::Receives;
+use crate::values::{Receives, SendSpec};
 use reload::Reload;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,49 +28,86 @@ use std::time::Duration;
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "unit",
+    collectible: false,
     doc: "Manages a unit file or a drop-in of systemd in /etc/systemd/system; systemd then reads its files again. The name is the full name of the unit. A refresh reads the files again.",
     fields: &[
-        FieldSpec::new("content", FieldType::Text, "Complete content of the file; required unless absent.").mode(FieldMode::Literal(Interpreter::Systemd))
+        FieldSpec::new("content", FieldType::Text, "Complete content of the file; required unless absent.").guarded().mode(FieldMode::Literal(Interpreter::Systemd))
             .example("[Service]\nExecStart=/bin/true\n")
             .receives(Receives::Shown),
         FieldSpec::new(
             "drop_in",
             FieldType::Text,
             "Name of a drop-in, without .conf: the file is NAME.d/DROP_IN.conf and extends the unit. Default: the unit file itself.",
-        ).mode(FieldMode::Static)
+        ).guarded().mode(FieldMode::Static)
         .example("limits"),
-        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the file.").known_at_load()
+        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the file.").guarded().known_at_load()
             .default("exists"),
         FieldSpec::new(
             "enabled",
             FieldType::Bool,
             "Start of the unit at boot; false disables it. Default: not managed.",
-        )
+        ).guarded()
         .receives(Receives::Shown),
         FieldSpec::new(
             "running",
             FieldType::Bool,
             "true starts the unit, false stops it; a change of the content alone restarts nothing. Default: not managed.",
-        )
+        ).guarded()
         .receives(Receives::Shown),
         FieldSpec::new(
             "verify",
             FieldType::Bool,
             "Verification by `systemd-analyze verify` before the file is written, where that program is installed.",
-        )
+        ).guarded()
         .default("true").receives(Receives::Shown),
     ],
-    sends: &[],
+    sends: SENDS,
     example: "unit:\n  - name: hello.service\n    content: |\n      [Service]\n      ExecStart=/bin/sleep infinity\n      [Install]\n      WantedBy=multi-user.target\n    enabled: true\n    running: true\n",
-    restore: None,
+    restore: Some(crate::kinds::svc::restore_unit),
     build,
 };
+
+/// The values of the file.
+const OF_FILE: &[SendSpec] = &[HASH];
+
+/// The values of the unit itself, which are sent with `enabled` or `running`.
+const OF_SERVICE: &[SendSpec] = crate::kinds::svc::SENDS;
+
+const SENDS: &[SendSpec] = &[
+    SendSpec::new("path", FieldType::Text, "The path of the file."),
+    HASH,
+    SendSpec::new(
+        "state",
+        FieldType::Text,
+        "With `enabled` or `running`: the activity in the words of systemd.",
+    ),
+    SendSpec::new(
+        "pid",
+        FieldType::Int,
+        "With `enabled` or `running`: the main process of a running service.",
+    ),
+    SendSpec::new(
+        "restarts",
+        FieldType::Int,
+        "With `enabled` or `running`: the automatic restarts of a service since its last manual start.",
+    ),
+    SendSpec::new(
+        "next",
+        FieldType::Int,
+        "With `enabled` or `running`: the next start by a timer, in seconds since 1970.",
+    ),
+    SendSpec::new(
+        "listening",
+        FieldType::Texts,
+        "With `enabled` or `running`: the addresses of a socket, each with its type.",
+    ),
+];
 
 /// The folder of the administrator's units.
 const FOLDER: &str = "/etc/systemd/system";
 
 /// The unit types that have files.
-const TYPES: [&str; 9] =
+pub(crate) const TYPES: [&str; 9] =
     ["service", "socket", "timer", "target", "path", "mount", "automount", "swap", "slice"];
 
 /// The longest name that systemd accepts, in bytes.
@@ -190,17 +228,23 @@ impl Declared {
                 let folder = self.path.parent().unwrap_or_else(|| Path::new(FOLDER)).to_owned();
                 elements.push(Arc::new(ParentDirectory(folder)));
             }
-            elements.extend([file, reload]);
-            elements.extend(service);
+            elements.extend([Arc::clone(&file), reload]);
+            elements.extend(service.clone());
         } else {
-            elements.extend(service);
-            elements.extend([file, reload]);
+            elements.extend(service.clone());
+            elements.extend([Arc::clone(&file), reload]);
         }
         let requires =
             if self.present { needs::needed(&self.unit, &self.content) } else { Vec::new() };
         let provides = if self.present { vec![self.object()] } else { Vec::new() };
         let extra = Footprint { provides, requires, ..Footprint::default() };
-        Ok(Sequence::new(elements).removed_by(self.removal()).with_extra(extra))
+        let sequence = Sequence::new(elements).removed_by(self.removal()).with_extra(extra);
+        let sequence = sequence.sending("path", self.path.display().to_string());
+        let sequence = sequence.reading(OF_FILE, &file);
+        Ok(match &service {
+            Some(service) => sequence.reading(OF_SERVICE, service),
+            None => sequence,
+        })
     }
 
     fn object(&self) -> HostObject {

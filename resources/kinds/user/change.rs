@@ -9,7 +9,7 @@ use crate::parts::WriteFailure;
 use crate::parts::account_tools::{run_tool, words};
 use crate::parts::field_reader::bounded;
 use crate::permit::Permit;
-use crate::secret::Secret;
+use crate::secret_text::Secret;
 use std::path::Path;
 
 /// The run of one change: each step is a tool, and a failure after the first one has touched the host.

@@ -9,7 +9,7 @@ use crate::parts::Managed;
 use crate::parts::account_tools::name_problem;
 use crate::parts::field_reader::{bounded, normal_path};
 use crate::resource::Resource;
-use crate::secret::Secret;
+use crate::secret_text::Secret;
 use crate::values::MaybeSecret;
 use std::path::Path;
 use std::sync::Arc;

@@ -26,7 +26,7 @@ use crate::permit::Permit;
 use crate::prior_state::FieldValues;
 use crate::removal::Removal;
 use crate::resource::{Answer, Traits};
-use crate::secret::Secret;
+use crate::secret_text::Secret;
 use crate::values::{Receives, SendSpec, Sent, SentValue};
 use crate::watch_source::WatchSource;
 use std::path::{Path, PathBuf};
@@ -35,9 +35,10 @@ use tokio_util::sync::CancellationToken;
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "user",
+    collectible: false,
     doc: "Manages a local user. The name is the login name. Fields that are not given are not managed.",
     fields: &[
-        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Existence of the user.").known_at_load()
+        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Existence of the user.").guarded().known_at_load()
             .default("exists"),
         FieldSpec::new(
             "uid",
@@ -46,7 +47,7 @@ pub static SPEC: KindSpec = KindSpec {
         )
         .example("2000")
         .receives(Receives::Shown),
-        FieldSpec::new("allowduplicateuid", FieldType::Bool, "Accept a `uid` that another user has.")
+        FieldSpec::new("allowduplicateuid", FieldType::Bool, "Accept a `uid` that another user has.").receives(Receives::Shown)
             .default("false"),
         FieldSpec::new(
             "gid",
@@ -60,7 +61,7 @@ pub static SPEC: KindSpec = KindSpec {
             "group",
             FieldType::Text,
             "Primary group, by name or number; default at creation: the group with the name of the user, made if missing.",
-        ).mode(FieldMode::Value)
+        ).guarded().mode(FieldMode::Value)
         .example("web")
         .receives(Receives::Shown),
         FieldSpec::new(
@@ -96,7 +97,7 @@ pub static SPEC: KindSpec = KindSpec {
             "remove_home",
             FieldType::Bool,
             "Delete the home directory and the mail of the user together with the user; needs `manage_home`.",
-        )
+        ).receives(Receives::Shown)
         .default("false"),
         FieldSpec::new("comment", FieldType::Text, "Full name and contact data (GECOS).").mode(FieldMode::Value)
             .example("Eve Example")

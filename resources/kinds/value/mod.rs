@@ -14,6 +14,7 @@ use std::sync::Arc;
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "value",
+    collectible: true,
     doc: "Provides values to other resources, each under the name of its type. A received value can be joined, taken out of JSON, and converted to another type.",
     fields: &[
         FieldSpec::new("text", FieldType::Text, "String; may be a template of other values.")
@@ -47,7 +48,7 @@ pub static SPEC: KindSpec = KindSpec {
             "convert",
             FieldType::Choice(&["text", "bool", "int", "float", "texts"]),
             "Type that `from` is converted to; the result is sent under the name of the type. bool: true, yes, on and 1, or their opposites. texts: the items of a JSON list, or the lines.",
-        ),
+        ).receives(Receives::Shown),
         FieldSpec::new(
             "field",
             FieldType::Text,

@@ -29,7 +29,8 @@ pub(crate) const TYPE: FieldSpec = FieldSpec::new(
     FieldType::Choice(&["auto", "string", "tree"]),
     "string: the value is a string, even if it looks like a number. tree: the value is read as YAML or JSON, also on several lines.",
 )
-.default("auto");
+.default("auto")
+.receives(Receives::Shown);
 
 /// A declared value.
 #[derive(Debug)]

@@ -26,6 +26,16 @@ impl Format {
         }
     }
 
+    /// Reads a whole file; a file without values is an empty map.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the reason, which quotes no value.
+    pub(crate) fn read_tree(self, text: &str) -> Result<Tree, String> {
+        let root = self.read(text)?;
+        Ok(root.as_ref().map_or(Tree::Map(Vec::new()), Node::to_tree))
+    }
+
     /// Writes a key.
     pub(super) fn key(self, key: &str) -> String {
         match self {

@@ -1,5 +1,6 @@
 //! Values of data files, and paths of keys to them.
 
+use std::collections::HashMap;
 use std::fmt;
 
 /// A value of a data file.
@@ -32,11 +33,14 @@ impl Tree {
                 one.len() == two.len() && one.iter().zip(two).all(|(one, two)| one.is_same(two))
             }
             (Self::Map(one), Self::Map(two)) => {
+                let mut others = HashMap::with_capacity(two.len());
+                for (key, value) in two {
+                    others.entry(key).or_insert(value);
+                }
                 one.len() == two.len()
-                    && one.iter().all(|(key, one)| {
-                        let mut found = two.iter().filter(|(other, _)| other == key);
-                        found.next().is_some_and(|(_, two)| one.is_same(two))
-                    })
+                    && one
+                        .iter()
+                        .all(|(key, one)| others.get(key).is_some_and(|two| one.is_same(two)))
             }
             _ => self == other,
         }
@@ -169,9 +173,28 @@ pub(crate) fn split_path(text: &str) -> Result<Vec<String>, String> {
     Ok(path)
 }
 
+/// Writes keys as a path that [`split_path`] splits into the same keys.
+pub(crate) fn written_path(keys: &[String]) -> String {
+    let written = |key: &String| {
+        if !key.is_empty() && !key.contains('.') && !key.starts_with('"') {
+            return key.clone();
+        }
+        format!("\"{}\"", key.replace('\\', "\\\\").replace('"', "\\\""))
+    };
+    keys.iter().map(written).collect::<Vec<_>>().join(".")
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Tree, is_json_number, split_path};
+    use super::{Tree, is_json_number, split_path, written_path};
+
+    #[test]
+    fn written_paths_are_read_again() {
+        for keys in [vec!["a", "b"], vec!["a.b", "c\"d"], vec!["", "\"e\\f."]] {
+            let keys: Vec<String> = keys.into_iter().map(str::to_owned).collect();
+            assert_eq!(split_path(&written_path(&keys)).unwrap(), keys);
+        }
+    }
 
     #[test]
     fn paths_have_dots_and_quotes() {
@@ -200,5 +223,16 @@ mod tests {
         assert!(number("1.0").is_same(&number("1.00")));
         assert!(!number("1").is_same(&number("1.0")));
         assert!(!number("1").is_same(&Tree::Text("1".into())));
+    }
+
+    /// Equal values with many keys are compared in one pass: a comparison of each key with each other one takes hours.
+    #[test]
+    fn maps_of_many_keys_are_compared_in_one_pass() {
+        let map = |order: &mut dyn Iterator<Item = u32>| {
+            Tree::Map(order.map(|key| (format!("a{key}"), Tree::Bool(true))).collect())
+        };
+        let (one, other) = (map(&mut (0..400_000)), map(&mut (0..400_000).rev()));
+        assert!(one.is_same(&other));
+        assert!(!one.is_same(&map(&mut (1..400_001))));
     }
 }

@@ -6,7 +6,9 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::Command;
-use steadfast_resources::{After, Fields, FormerValue, Host, KindSet, Place, Value};
+use steadfast_resources::{
+    After, CheckRequest, CheckResult, Fields, FormerValue, Host, KindSet, Outcome, Place, Value,
+};
 use tokio_util::sync::CancellationToken;
 
 /// Returns the output of a program about a path.
@@ -171,4 +173,124 @@ fn a_file_sends_its_hash_unless_the_content_is_private() {
     assert_eq!(sent(shown.clone(), "0644"), ["owner", "group", "mode", "size", "hash"]);
     assert_eq!(sent(shown, "0600"), ["owner", "group", "mode", "size"]);
     assert_eq!(sent(Value::Secret("x".into()), "0644"), ["owner", "group", "mode", "size"]);
+}
+
+/// An edit with a secret sends no hash of its file, and says so at the load.
+#[test]
+fn an_edit_sends_no_hash_with_a_secret() {
+    let (host, dir) = (Host::default(), scratch());
+    let path = dir.path().join("lines");
+    fs::write(&path, "a\n").unwrap();
+    let line = |value: Value| {
+        let mut fields = Fields::default();
+        fields.insert("path", Value::Text(path.to_str().unwrap().to_owned()));
+        fields.insert("line", value);
+        let spec = KindSet::of_this_build().find("line").expect("the kind");
+        spec.build_resource("one", fields, &Place { base: "/".into() }).unwrap()
+    };
+    let never = CancellationToken::new();
+    let keys = |held: &std::sync::Arc<dyn steadfast_resources::Resource>| {
+        let read = held.read_sent(&host, &never).expect("an edit sends").now_or_never();
+        read.unwrap().unwrap().into_iter().map(|(key, _)| key).collect::<Vec<_>>()
+    };
+    let shown = line(Value::Text("a".to_owned()));
+    assert_eq!((keys(&shown), shown.sends_key("hash")), (vec!["path", "hash"], true));
+    let secret = line(Value::Secret("a".into()));
+    assert_eq!((keys(&secret), secret.sends_key("hash")), (vec!["path"], false));
+}
+
+/// A directory of another user has no validation in place: that user could lead the mounts to other places.
+#[test]
+fn validate_in_place_needs_directories_of_root() {
+    demand_root();
+    let (host, dir) = (Host::default(), scratch());
+    let theirs = dir.path().join("theirs");
+    fs::create_dir(&theirs).unwrap();
+    std::os::unix::fs::chown(&theirs, Some(65534), Some(65534)).unwrap();
+    let path = theirs.join("new.conf");
+    let fields = [("content", "x"), ("validate", "true"), ("in_place", "true")];
+    let why = refused(&host, &file(&path, &fields));
+    assert!(why.contains("another user could change"), "{why}");
+    assert!(!path.exists());
+}
+
+/// A link at the final path is not followed, and the command cannot write into the staged file.
+#[test]
+fn validate_in_place_follows_no_link() {
+    demand_root();
+    let (host, dir) = (Host::default(), scratch());
+    let (path, victim) = (dir.path().join("own.conf"), dir.path().join("victim"));
+    fs::write(&victim, "safe").unwrap();
+    std::os::unix::fs::symlink(&victim, &path).unwrap();
+    let script = format!(
+        "sh\n-c\ngrep -q good {0}; echo bad >{0}; grep -q safe {1}",
+        path.display(),
+        victim.display()
+    );
+    let fields = |force| {
+        [("content", "good"), ("validate", script.as_str()), ("in_place", "true"), ("force", force)]
+    };
+    made(&host, &file(&path, &fields("true")));
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "safe");
+    assert!(!fs::symlink_metadata(&path).unwrap().is_symlink());
+    // The file exists now: the staged one covers it, read-only.
+    fs::write(&path, "drift").unwrap();
+    made(&host, &file(&path, &fields("false")));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "good");
+}
+
+/// One run judges all changed fragments together: two that need each other are accepted, and a bad one stops both.
+#[test]
+fn fragments_with_one_command_are_validated_together() {
+    demand_root();
+    let (host, dir) = (Host::default(), scratch());
+    let (folder, runs) = (dir.path().join("conf.d"), dir.path().join("runs"));
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("old.conf"), "old").unwrap();
+    let script = format!(
+        "echo run >>{runs}\ncd {folder}\ncat *.conf | grep -q bad && {{ cat *.conf >&2; exit 3; }}\n\
+         test \"$(cat a.conf b.conf old.conf sub/c.conf)\" = a1b1new",
+        runs = runs.display(),
+        folder = folder.display()
+    );
+    let command = format!("sh\n-c\n{}", script.replace('\n', ";").replace(";;", ";"));
+    fs::create_dir(folder.join("sub")).unwrap();
+    fs::write(folder.join("sub/c.conf"), "").unwrap();
+    let given = |name: &str, content: &'static str| {
+        let fields = [("content", content), ("validate", &command), ("in_place", "true")];
+        file(folder.join(name), &fields)
+    };
+    let apply = |contents: [(&str, &'static str); 3]| {
+        let groups: Vec<_> = contents
+            .map(|(name, content)| given(name, content).footprint().grouping.expect("a group"))
+            .into();
+        assert!(groups.windows(2).all(|two| two[0].key == two[1].key), "one group");
+        let unite = groups[0].unite;
+        let together = unite(groups.into_iter().map(|it| it.part).collect());
+        let results = together.check(&host, CheckRequest::default()).now_or_never().unwrap();
+        let changes = results.into_iter().map(|result| match result {
+            CheckResult::Differs(change) => Some(change),
+            CheckResult::Same => None,
+            CheckResult::Unknown(trouble) => panic!("{trouble}"),
+        });
+        let permit = crate::support::permit(&CancellationToken::new());
+        together.apply(&host, &permit, changes.collect()).now_or_never().unwrap()
+    };
+    let done = apply([("a.conf", "a1"), ("b.conf", "bad"), ("old.conf", "new")]);
+    for outcome in &done {
+        let Outcome::Failed { trouble, touched: false } = outcome else { panic!("{outcome:?}") };
+        assert!(trouble.what.contains("validate rejected the content: exit 3"), "{trouble}");
+    }
+    assert!(!folder.join("a.conf").exists() && !folder.join("b.conf").exists());
+    assert_eq!(fs::read_to_string(folder.join("old.conf")).unwrap(), "old");
+    assert_eq!(fs::read_to_string(&runs).unwrap(), "run\n", "one run for all");
+    let done = apply([("a.conf", "a1"), ("b.conf", "b1"), ("old.conf", "new")]);
+    assert!(done.iter().all(|it| matches!(it, Outcome::Changed(_))), "{done:?}");
+    assert_eq!(fs::read_to_string(folder.join("old.conf")).unwrap(), "new");
+    assert_eq!(fs::read_to_string(&runs).unwrap(), "run\nrun\n");
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 4, "nothing is left behind");
+    // A file that is as declared has no part in the run, and is judged where it stands.
+    let done = apply([("a.conf", "a1"), ("b.conf", "bad"), ("old.conf", "new")]);
+    assert!(matches!(done[1], Outcome::Failed { .. }), "{done:?}");
+    assert_eq!(fs::read_to_string(folder.join("b.conf")).unwrap(), "b1");
 }

@@ -4,10 +4,10 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod cron;
-mod faults;
 mod inspected;
 mod kmod;
 mod mount;
+mod stand_in;
 mod support;
 mod swap;
 mod sysctl;

@@ -1,6 +1,7 @@
 //! The kind `mount`.
 
-use crate::support::{FSTAB, SimulatedHost, build, rejected, valid};
+use crate::stand_in::FSTAB;
+use crate::support::{SimulatedHost, build, rejected, valid};
 use std::sync::Arc;
 use steadfast_resources::host::systemd::Bus;
 use steadfast_resources::{
@@ -215,6 +216,22 @@ fn a_way_that_another_user_can_change_is_refused() {
     simulated.machine.chown("/srv", 1000, 1000).unwrap();
     refused(&valid("mount", POINT, &[("state", "unmounted")]));
     refused(&tmpfs("noexec"));
+}
+
+/// A user who owns the directory of the source could lead a bind mount into a private directory.
+#[test]
+fn a_bind_source_that_another_user_can_exchange_is_refused() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let simulated = SimulatedHost::new();
+    simulated.machine.make_directories("/home/eve/share").unwrap();
+    simulated.machine.chown("/home/eve", 1000, 1000).unwrap();
+    let options = [("device", "/home/eve/share"), ("options", "bind")];
+    let (what, touched) = simulated.fails(&valid("mount", POINT, &options));
+    assert!(what.contains("another user could change /home/eve") && !touched, "{what}");
+    assert_eq!(simulated.calls(), [""; 0]);
+    assert_eq!(simulated.text("/etc/fstab"), FSTAB, "no row of a mount that failed");
 }
 
 /// A row of a file system that cannot be mounted would stop the next boot.

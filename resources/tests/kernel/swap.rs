@@ -1,6 +1,7 @@
 //! The kind `swap`.
 
-use crate::support::{FSTAB, SWAPS, SimulatedHost, rejected, valid};
+use crate::stand_in::{FSTAB, SWAPS};
+use crate::support::{SimulatedHost, rejected, valid};
 use steadfast_resources::{HostObject, Outcome, SentValue, Value};
 
 #[test]
@@ -56,11 +57,38 @@ fn a_swap_file_is_made_once_and_used() {
 fn a_foreign_file_is_never_initialised() {
     let simulated = SimulatedHost::new();
     simulated.machine.write("/srv/swap", "data").unwrap();
+    simulated.machine.chmod("/srv/swap", 0o600).unwrap();
     let swap = valid("swap", "/srv/swap", &[("size", "2M")]);
     let (what, _) = simulated.fails(&swap);
     assert!(what.contains("no header"), "{what}");
     assert_eq!(simulated.text("/srv/swap"), "data");
     assert_eq!(simulated.calls(), ["swapon /srv/swap"]);
+}
+
+/// Swap space holds the memory of all processes: a file of another user, one that others can read, and a link to a file
+/// are refused before anything is written.
+#[test]
+fn a_file_that_others_can_read_is_no_swap_space() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let simulated = SimulatedHost::new();
+    let refused = |expected: &str| {
+        let (what, touched) = simulated.fails(&valid("swap", "/srv/swap", &[]));
+        assert!(what.contains(expected) && !touched, "{what}");
+        assert_eq!(simulated.calls(), [""; 0]);
+        assert_eq!(simulated.text("/etc/fstab"), FSTAB);
+    };
+    simulated.machine.write("/srv/swap", "SWAP").unwrap();
+    simulated.machine.chmod("/srv/swap", 0o644).unwrap();
+    refused("another user can read or write the file");
+    simulated.machine.chmod("/srv/swap", 0o600).unwrap();
+    simulated.machine.chown("/srv/swap", 1000, 1000).unwrap();
+    refused("another user can read or write the file");
+    simulated.machine.remove("/srv/swap").unwrap();
+    simulated.machine.write("/root-swap", "SWAP").unwrap();
+    simulated.machine.symlink("/root-swap", "/srv/swap").unwrap();
+    refused("not a regular file");
 }
 
 /// The kernel sets a priority only when swap space is turned on.

@@ -14,6 +14,9 @@ mod support;
 #[expect(dead_code, reason = "these tests need a part of the stand-ins")]
 mod tools;
 
+#[path = "../kernel/stand_in.rs"]
+mod kernel;
+
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 use steadfast_resources::host::simulated::Fault;
@@ -21,15 +24,12 @@ use steadfast_resources::{CheckResult, KindSet, Outcome};
 
 /// Kinds without cases here, with the reason.
 const UNTRIED: &[(&str, &str)] = &[
-    ("cron", "resources/tests/kernel has its cases, with every failing call"),
     ("archive", "needs tar and find; resources/tests/sources has its tests with real archives"),
     ("exec", "runs any command; resources/tests/commands has its tests"),
     ("export", "changes the world; tests/world has its tests with real daemons"),
     ("fetch", "needs curl; resources/tests/sources has its tests with a local server"),
     ("file", "resources/tests/simulated has 15 cases of its own, with every failing call"),
-    ("kmod", "resources/tests/kernel has its cases, with every failing call"),
     ("kv", "changes the world; tests/world has its tests with real daemons"),
-    ("mount", "resources/tests/kernel has its cases, with every failing call"),
     ("firewall", "needs nft; tests/hosts/sources.rs has its tests on a booted Debian"),
     ("git", "needs git; resources/tests/sources has its tests with real repositories"),
     ("msg", "changes nothing on the host"),
@@ -40,8 +40,6 @@ const UNTRIED: &[(&str, &str)] = &[
     ("probe", "changes nothing on the host"),
     ("repo", "needs apt; tests/hosts/sources.rs has its tests on a booted Debian"),
     ("svc", "needs systemd; resources/tests/units and tests/hosts have its tests"),
-    ("swap", "resources/tests/kernel has its cases, with every failing call"),
-    ("sysctl", "resources/tests/kernel has its cases, with every failing call"),
     ("test", "a kind for tests"),
     ("timer", "changes nothing on the host"),
     ("unit", "needs systemd; tests/hosts/sources.rs has its tests on a booted Debian"),
@@ -69,6 +67,8 @@ const UNTRIED_FIELDS: &[(&str, &str, &str)] = &[
 /// Paths that the removal of a created object leaves otherwise than before: kind, a field of the case, path, reason. A
 /// file that `create: true` has made stays, without the part.
 const LEFT_BEHIND: &[(&str, &str, &str, &str)] = &[
+    ("mount", "", "/etc/fstab", "the last line of the host has got its end"),
+    ("swap", "", "/etc/fstab", "the last line of the host has got its end"),
     ("json", "key", "/etc/f", "the added maps above the key stay"),
     ("yaml", "key", "/etc/f", "the added maps above the key stay"),
     ("ssh:authorized_key", "", "/home/eve/.ssh", "the folder may hold other files"),
@@ -80,6 +80,13 @@ const LEFT_BEHIND: &[(&str, &str, &str, &str)] = &[
         "the language of the host stays until another one is set",
     ),
     ("locale", "", "/usr/lib/locale/made", "the stand-in of locale-gen records its runs"),
+    ("sysctl", "", "/etc/sysctl.d/60-steadfast.conf", "the file may get other lines"),
+    (
+        "sysctl",
+        "",
+        "/proc/sys/net/ipv4/ip_forward",
+        "the value of the kernel stays until the next boot",
+    ),
     ("user", "homedir", "/home/web", "a home directory goes with `remove_home` only"),
 ];
 
@@ -152,6 +159,23 @@ fn an_apply_converges() {
     }
 }
 
+/// Each sent value is declared by its kind, and an edit of a text file sends the path of the file.
+#[test]
+fn sent_values_are_declared() {
+    for case in cases::all() {
+        let spec = KindSet::of_this_build().find(case.kind).unwrap();
+        let resource = case.resource();
+        let done = harness::hold(&case.machine(), &resource);
+        assert!(matches!(done, Outcome::Changed(_)), "{}: {done:?}", case.title());
+        let keys: Vec<&str> = resource.sends().iter().map(|(key, _)| *key).collect();
+        let known: Vec<&str> = spec.sends.iter().map(|sent| sent.key).collect();
+        assert!(keys.iter().all(|key| known.contains(key)), "{}: {keys:?}", case.title());
+        if ["line", "block", "ini", "json", "yaml", "toml", "hosts"].contains(&case.kind) {
+            assert_eq!(keys, ["path"], "{}", case.title());
+        }
+    }
+}
+
 /// Returns true if a removal may leave a path otherwise than before the creation.
 fn may_remain(case: &harness::Case, path: &str) -> bool {
     let is_new_file = case.given.contains(&("create", "true"));
@@ -196,14 +220,14 @@ fn a_removal_undoes_the_creation() {
 #[test]
 fn each_call_fails_in_turn() {
     for case in cases::all() {
-        for errno in [Errno::IO, Errno::NOSPC] {
+        for fault in [Fault::Fails(Errno::IO), Fault::Fails(Errno::NOSPC), Fault::Short] {
             for call in 1..=case.count_calls() {
                 let machine = case.machine();
                 let before = harness::visible(&machine);
-                machine.set_faults([(call, Fault::Fails(errno))]);
+                machine.set_faults([(call, fault)]);
                 let done = case.hold(&machine);
                 machine.set_faults([]);
-                let how = format!("{}: call {call} with {errno:?}: {done:?}", case.title());
+                let how = format!("{}: call {call} with {fault:?}: {done:?}", case.title());
                 if let Outcome::Failed { trouble, touched } = &done {
                     let first = trouble.what.lines().next().unwrap_or_default();
                     assert!(!first.is_empty() && first.chars().count() <= 100, "{how}");

@@ -159,3 +159,38 @@ fn a_way_that_another_user_can_change_is_refused() {
     assert!(what.contains("another user could change"), "{what}");
     assert!(is_clean(&theirs.join("inner")) && !to.exists());
 }
+
+/// A user who owns the directory of the source leads it to a private archive of root, to a device, a FIFO, or a huge
+/// sparse file. Nothing is unpacked.
+#[test]
+fn a_source_that_another_user_leads_elsewhere_is_refused() {
+    let folder = tempdir().unwrap();
+    if fs::metadata(folder.path()).unwrap().uid() != 0 {
+        return;
+    }
+    shell(
+        folder.path(),
+        &format!(
+            "{TREE}\nmkdir -m 700 private; mkdir theirs; tar cf private/a.tar app-1; chmod 600 private/a.tar"
+        ),
+    );
+    let theirs = folder.path().join("theirs");
+    std::os::unix::fs::chown(&theirs, Some(1000), Some(1000)).unwrap();
+    let (source, to) = (theirs.join("a.tar"), folder.path().join("to"));
+    for (script, expected) in [
+        ("ln -s ../private/a.tar theirs/a.tar; chown -h 1000 theirs/a.tar", "is not followed"),
+        ("ln -s /dev/zero theirs/a.tar; chown -h 1000 theirs/a.tar", "is not followed"),
+        ("mkfifo theirs/a.tar; chown 1000 theirs/a.tar", "not a regular file"),
+        ("truncate -s 30G theirs/a.tar; chown 1000 theirs/a.tar", "larger than 1 GiB"),
+    ] {
+        shell(folder.path(), &format!("rm -f theirs/a.tar; {script}"));
+        // With `creates` the source is read for the unpacking alone.
+        let given = [("source", source.to_str().unwrap()), ("creates", "app-1/bin/run")];
+        let said = refused(&resource("archive", &to, &given));
+        assert!(said.contains(expected), "{script}: {said}");
+        assert!(!to.exists() && is_clean(folder.path()), "{script}");
+    }
+    // A plain file of the user is unpacked: the graph names it.
+    shell(folder.path(), "rm theirs/a.tar; cp private/a.tar theirs/a.tar; chown 1000 theirs/a.tar");
+    made(&resource("archive", &to, &[("source", source.to_str().unwrap())]));
+}

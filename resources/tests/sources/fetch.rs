@@ -46,6 +46,16 @@ fn files_and_redirections_are_downloaded() {
     let path = folder.path().join("copy");
     made(&resource("fetch", &path, &[("url", &url), ("checksum", &sum(b"local"))]));
     assert_eq!(fs::read(&path).unwrap(), b"local");
+    // Another user could put a file of root there, which would then be copied for all.
+    let theirs = folder.path().join("theirs");
+    fs::create_dir(&theirs).unwrap();
+    std::os::unix::fs::symlink("/etc/shadow", theirs.join("file")).unwrap();
+    std::os::unix::fs::chown(&theirs, Some(65534), Some(65534)).unwrap();
+    let url = format!("file://{}/file", theirs.display());
+    let path = folder.path().join("stolen");
+    let why = refused(&resource("fetch", &path, &[("url", &url), ("checksum", &sum(b"local"))]));
+    assert!(why.contains("cannot read"), "{why}");
+    assert!(!path.exists());
 }
 
 #[test]

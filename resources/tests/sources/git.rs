@@ -1,10 +1,11 @@
 //! `git`: branches, tags and commits of a real repository.
 
-use crate::support::{hold, made, refused, removed, resource, shell};
+use crate::support::{hold, made, refused, removed, resource, shell, wait};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use steadfast_resources::{After, FormerValue, KindSet, Outcome, Resource};
+use steadfast_resources::inspect::{Field, inspectors};
+use steadfast_resources::{After, FormerValue, Host, KindSet, Outcome, Resource, Value};
 use tempfile::{TempDir, tempdir};
 
 /// Makes the repository `origin` with the commits `one` (tag v1) and `two` on the branch main.
@@ -48,6 +49,28 @@ fn a_tree_follows_its_declared_version() {
     made(&tree(at, &[("version", &commit)]));
     assert_eq!(content(at), "one\n");
     removed("git", &at.join("tree"), &main);
+}
+
+/// The printed declaration of a tree has the fetched version, or the commit of a foreign tree, and is converged.
+#[test]
+fn a_tree_is_inspected_with_its_version() {
+    let folder = repository();
+    let at = folder.path();
+    made(&tree(at, &[("version", "v1")]));
+    let version = |name: &str| {
+        let inspector = inspectors().iter().find(|it| it.kind == "git").unwrap();
+        let path = at.join(name);
+        let found = wait((inspector.one)(&Host::default(), path.to_str().unwrap())).unwrap()?;
+        let version = found.fields.iter().find(|(field, _)| *field == "version")?;
+        match &version.1 {
+            Field::Shown(Value::Text(version)) => Some(version.clone()),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(version("tree").as_deref(), Some("v1"));
+    shell(at, "git clone -q origin foreign");
+    assert_eq!(version("foreign"), Some(shell(at, "git -C origin rev-parse HEAD")));
+    assert_eq!(version("none"), None);
 }
 
 #[test]
@@ -132,4 +155,39 @@ fn a_broken_tree_is_not_replaced_by_a_repository_above() {
     let repo = folder.path().join("origin");
     let what = refused(&resource("git", &broken, &[("repo", repo.to_str().unwrap())]));
     assert!(what.contains("not a git repository"), "{what}");
+}
+
+/// `verify` checks out only a commit or a tag with a good signature of a known key.
+#[test]
+fn only_signed_versions_are_checked_out_with_verify() {
+    let folder = repository();
+    let at = folder.path();
+    shell(
+        at,
+        "ssh-keygen -q -t ed25519 -N '' -C ada -f key
+         echo \"ada@example.org $(cat key.pub)\" >signers
+         cd origin; git config gpg.format ssh; git config user.signingkey ../key",
+    );
+    let main = tree(at, &[("version", "main"), ("verify", "true"), ("update", "true")]);
+    let unsigned = |tree: &Arc<dyn Resource>| match hold(tree) {
+        Outcome::Failed { trouble, .. } => trouble.what.contains("has no good signature"),
+        _ => false,
+    };
+    assert!(unsigned(&main));
+    assert!(!at.join("tree/file").exists(), "nothing is checked out");
+    shell(at, "cd origin; echo signed >file; git commit -q -a -S -m signed");
+    assert!(unsigned(&main), "the key is unknown");
+    shell(at, "git -C tree config gpg.ssh.allowedSignersFile $PWD/signers");
+    made(&main);
+    assert_eq!(content(at), "signed\n");
+    shell(at, "cd origin; git tag -s v2 -m v2 v1^{commit}");
+    made(&tree(at, &[("version", "v2"), ("verify", "true")]));
+    assert_eq!(content(at), "one\n", "a signed tag names an unsigned commit");
+    // An old signed tag under a new name, and a tree that was checked out without `verify`.
+    shell(at, "git -C origin update-ref refs/tags/v3 refs/tags/v2");
+    let moved = tree(at, &[("version", "v3"), ("verify", "true")]);
+    let Outcome::Failed { trouble, .. } = hold(&moved) else { panic!("a moved tag") };
+    assert!(trouble.what.contains("the signed tag is v2, expected v3"), "{trouble}");
+    made(&tree(at, &[("version", "v1")]));
+    assert!(unsigned(&tree(at, &[("version", "v1"), ("verify", "true")])));
 }

@@ -85,6 +85,8 @@ struct State {
     jobs: u32,
     /// No call gets a reply.
     mute: bool,
+    /// Replies wait.
+    held: bool,
     /// No systemd is on the bus.
     empty: bool,
     clients: Vec<Connection>,
@@ -149,6 +151,11 @@ impl Fake {
         self.lock().mute = mute;
     }
 
+    /// Delays all replies until they are released.
+    pub(crate) fn hold(&self, held: bool) {
+        self.lock().held = held;
+    }
+
     pub(crate) fn empty(&self, empty: bool) {
         self.lock().empty = empty;
     }
@@ -188,6 +195,9 @@ impl Fake {
         self.lock().clients.push(connection.clone());
         while let Some(Ok(message)) = messages.next().await {
             if message.message_type() == Type::MethodCall && !self.lock().mute {
+                while self.lock().held {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
                 self.answer(&connection, &message).await;
             }
         }

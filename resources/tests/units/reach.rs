@@ -3,6 +3,7 @@
 use crate::fake::{Fake, Unit, svc, wait};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use steadfast_resources::CheckResult;
 use steadfast_resources::host::systemd::{Bus, Happening};
 
 fn one() -> Fake {
@@ -24,6 +25,11 @@ fn a_bus_that_is_not_there_is_named_and_found_when_it_comes_back() {
     let unit = svc("a", &[("state", "running")]);
     assert_eq!(fake.plan(&unit, false).len(), 1);
     fake.vanish();
+    // The loss has no event on its own: the resource is checked again from time to time.
+    until("the loss that passes", || match fake.check(&unit, false) {
+        CheckResult::Unknown(trouble) => trouble.passes,
+        _ => false,
+    });
     until("the loss", || {
         fake.plan(&unit, false)[0].starts_with("unknown: systemd on the system bus")
     });

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use steadfast_resources::KindSet;
-use steadfast_resources::{FieldSpec, FieldType, KindSpec, Receives};
+use steadfast_resources::{FieldSpec, FieldType, KindSpec, Receives, SendSpec};
 
 /// The beginning of every canary.
 pub(super) const CANARY: &str = "canary-5f1d9";
@@ -118,6 +118,15 @@ impl Row {
             FieldPath::Sent => format!("{{from: 'test[sends-{number}]', key: text}}"),
             FieldPath::Printed => format!("'exec[prints-{number}].output'"),
         };
+        let is_template = matches!(self.way, FieldPath::Alone | FieldPath::Template);
+        if is_template && name == "content" && field.takes == FieldType::Text {
+            let text =
+                if self.way == FieldPath::Alone { "{{ a }}" } else { "before {{ a }} {{ b }}" };
+            let other = if self.way == FieldPath::Alone { "" } else { ", b: 'value[plain].text'" };
+            return format!(
+                "template: {{text: \"{text}\"}}, values: {{a: {{secret: s{number}}}{other}}}"
+            );
+        }
         format!("recv: {{{name}{}: {from}}}", if is_map { ".V" } else { "" })
     }
 
@@ -291,15 +300,17 @@ pub(super) fn sender(kind: &str, key: &str, name: &str) -> String {
 }
 
 /// Returns every text value that a secret-taking kind sends. A user sends columns of
-/// /etc/passwd, a download and an archive a declared checksum, and a file with a secret content sends no hash
-/// (resources/tests/file/extended.rs): none of these values has secrets.
+/// /etc/passwd, a download and an archive a declared checksum, an edit the path of its file, which is static, and a
+/// file or an edit with a secret no hash (resources/tests/file/extended.rs): none of these values has secrets.
 pub(super) fn senders() -> Vec<(&'static str, &'static str)> {
     let takes = |spec: &KindSpec| {
         !["user", "fetch", "archive", "file"].contains(&spec.kind)
             && spec.fields.iter().any(|f| f.receives >= Receives::Secrets)
     };
     let of = |spec: &&'static KindSpec| {
-        let texts = spec.sends.iter().filter(|send| send.gives == FieldType::Text);
+        let is_free = |key: &str| ["path", "hash"].contains(&key);
+        let is_text = |send: &&SendSpec| send.gives == FieldType::Text && !is_free(send.key);
+        let texts = spec.sends.iter().filter(is_text);
         texts.map(|send| (spec.kind, send.key)).collect::<Vec<_>>()
     };
     specs().filter(|spec| takes(spec)).flat_map(|spec| of(&spec)).collect()

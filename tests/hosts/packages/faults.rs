@@ -5,7 +5,7 @@ use crate::host::Host;
 use crate::service::GRAPH;
 
 /// Holds the lock of dpkg as another package manager does, for this many seconds.
-pub(super) const HOLD: &str = "perl -e 'use Fcntl; open F, q(>), q(/var/lib/dpkg/lock-frontend) or die; \
+pub(crate) const HOLD: &str = "perl -e 'use Fcntl; open F, q(>), q(/var/lib/dpkg/lock-frontend) or die; \
     my $lock = pack(q(s s x4 q q i x4), F_WRLCK, 0, 0, 0, 0); fcntl(F, F_SETLK, $lock) or die; \
     open G, q(>), q(/run/locked); close G; sleep $ARGV[0]'";
 

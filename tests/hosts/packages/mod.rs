@@ -4,7 +4,7 @@
 //! `faults`, `judged`, `outlived`, `planned` and `recorded`.
 
 mod declared;
-mod faults;
+pub(crate) mod faults;
 mod groups;
 mod judged;
 mod outlived;

@@ -11,9 +11,10 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         ("e09-pays-what-came-later", "E-9, W-8", "what came during the run is paid, too"),
-        "runs/steps.rs",
-        "let paid = (run.pays > Stamp::NEVER).then_some(run.pays);",
-        "let paid = (vertex.owed > Stamp::NEVER).then_some(vertex.owed);",
+        "runs/owed_refreshes.rs",
+        "let paid = (run.pays > Stamp::NEVER).then_some(run.pays)?;",
+        "let owed = self.vertex(id)?.owed;\n        \
+         let paid = (owed > Stamp::NEVER && run.pays <= owed).then_some(owed)?;",
     ),
     broken(
         ("e09-a-failed-run-owes-nothing", "E-9", "content written, chown failed: nobody is told"),
@@ -128,13 +129,13 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         ("e11-noop-applies", "E-11", "a vertex in noop is changed"),
-        "runs/steps.rs",
+        "runs/dry_run.rs",
         "if vertex.meta.noop && (!vertex.meta.planned || self.is_allowed(id)) {",
         "if vertex.meta.noop && vertex.definition == 0 {",
     ),
     broken(
         ("e11-noop-blocks", "E-11", "what would change blocks its descendants"),
-        "state/vertex.rs",
+        "scheduling/pokes.rs",
         "if limited || self.is_settled() || self.is_out_of_the_way() {",
         "if limited || self.is_settled() {",
     ),

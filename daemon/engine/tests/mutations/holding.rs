@@ -33,7 +33,7 @@ pub(super) const ALL: &[Breakage] = &[
     ),
     broken(
         ("e20-the-fought-block", "E-20", "who is put off in a fight blocks those below"),
-        "state/vertex.rs",
+        "scheduling/pokes.rs",
         "let merely_limited = put_off && !self.failing;",
         "let merely_limited = put_off && !self.failing && !self.contended;",
     ),

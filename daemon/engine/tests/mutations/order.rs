@@ -11,9 +11,9 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         ("e01-only-parents-block", "E-1, R-2", "a clean parent hides the dirty one above it"),
-        "scheduling/readiness.rs",
-        "let clearance = vertex.own_clearance().min(vertex.gate.least);",
-        "let clearance = vertex.own_clearance();",
+        "scheduling/pokes.rs",
+        "self.own_clearance().min(self.gate.least)",
+        "self.own_clearance()",
     ),
     broken(
         ("e01-starts-before-its-watch", "E-1, R-9", "the first run does not wait for the watch"),
@@ -36,8 +36,8 @@ pub(crate) const ALL: &[Breakage] = &[
     broken(
         ("e02-the-poke-ends-at-the-first", "E-2", "a clean child does not pass the poke on"),
         "scheduling/readiness.rs",
-        "if before != clearance {\n                let topology",
-        "if before != clearance && class.0 != class.1 {\n                let topology",
+        "self.pass_poke(id, before, clearance);",
+        "if class.0 != class.1 {\n                self.pass_poke(id, before, clearance);\n            }",
     ),
     broken(
         ("e03-no-back-poke", "E-3", "an ancestor that failed for good gets no attempt"),

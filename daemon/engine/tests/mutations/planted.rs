@@ -18,7 +18,7 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         ("planted-the-answer-crosses-the-cancel", "E-16", "begun after its cancel, it applies"),
-        "runs/steps.rs",
+        "runs/durable_begin.rs",
         "            self.ended(run, Outcome::Failed { touched: false });\n            return;\n        \
          }\n        now.station = Station::Applying;",
         "            self.touch(id);\n            return;\n        \

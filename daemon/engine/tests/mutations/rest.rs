@@ -11,13 +11,13 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         ("e12-limited-blocks", "E-12, W-9", "who waits for its limiter holds up its descendants"),
-        "state/vertex.rs",
+        "scheduling/pokes.rs",
         "let limited = merely_limited && self.right > Stamp::NEVER;",
         "let limited = merely_limited && self.right > Stamp::CLEAR;",
     ),
     broken(
         ("e12-failing-and-limited-passes", "E-12", "who fails and is limited blocks nobody"),
-        "state/vertex.rs",
+        "scheduling/pokes.rs",
         "let merely_limited = put_off && !self.failing;",
         "let merely_limited = put_off;",
     ),
@@ -128,15 +128,15 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         ("e15-paused-while-it-runs", "E-15, R-1", "paused is told while a run is in progress"),
-        "convergence.rs",
-        "if self.mode == Mode::Pausing && quiet && self.pause.unsaved == 0 {",
+        "pauses/pause.rs",
+        "if self.mode == Mode::Pausing && is_quiet && self.pause.unsaved == 0 {",
         "if self.mode == Mode::Pausing && self.pause.unsaved == 0 {",
     ),
     broken(
         ("e15-paused-before-it-is-saved", "E-15", "a crash would forget a pause that was told"),
-        "convergence.rs",
-        "if self.mode == Mode::Pausing && quiet && self.pause.unsaved == 0 {",
-        "if self.mode == Mode::Pausing && quiet {",
+        "pauses/pause.rs",
+        "if self.mode == Mode::Pausing && is_quiet && self.pause.unsaved == 0 {",
+        "if self.mode == Mode::Pausing && is_quiet {",
     ),
     broken(
         ("e15-resume-reaches-the-first-only", "E-15, R-2", "the rest of the shelf is forgotten"),

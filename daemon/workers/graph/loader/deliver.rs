@@ -1,8 +1,9 @@
 //! The delivery of graphs to the driver: a graph that the driver accepts is recorded and stored.
 
+use super::stored::UnstoredGraph;
 use super::{AUTOMATIC, EMPTYING, OPERATOR, ReloadRequest, lock};
 use crate::config::{LoadedGraph, Text};
-use crate::driver::{DriverEvent, Query};
+use crate::driver::{DriverEvent, LoadError, Query};
 use crate::workers::Shared;
 use crate::workers::graph::last_good_graph::GraphVersion;
 use crate::workers::graph::settings::HostSettings;
@@ -19,7 +20,15 @@ impl ReloadRequest {
     /// the files if no graph was accepted yet.
     pub(super) async fn hand_again(shared: &Arc<Shared>, this: &Arc<Self>) {
         match this.latest().await {
-            Some(graph) => Self::put(this, graph, false),
+            Some(graph) => {
+                // The newest graph is still rejected.
+                let rejected = lock(&this.rejected).clone();
+                Self::put(this, graph, false);
+                if let Some(why) = rejected {
+                    let graph = Err(LoadError::Invalid(why));
+                    this.requests.put(DriverEvent::Graph { graph, operator: false });
+                }
+            }
             None => Self::hand_over(shared, this, (None, AUTOMATIC, true)).await,
         }
     }
@@ -47,7 +56,7 @@ impl ReloadRequest {
                     this.live.take_graph(&kept);
                     return Self::put(this, kept, false);
                 }
-                this.requests.put(DriverEvent::Graph { graph: Err(why), operator });
+                this.reject(why, operator);
             }
         }
     }
@@ -63,37 +72,52 @@ impl ReloadRequest {
             if texts.is_empty() { 0 } else { this.handed.fetch_add(1, Ordering::SeqCst) + 1 };
         this.live.note_delivery(number, &graph, &texts);
         this.requests.put(DriverEvent::Graph { graph: Ok(graph), operator });
-        if texts.is_empty() {
-            return;
-        }
         let (to, fate) = oneshot::channel();
         this.requests.put(DriverEvent::Ask(Query::Taken(vec![to])));
         let this = Arc::clone(this);
         tokio::spawn(async move {
             let taken = match fate.await {
                 Ok(Ok(taken)) => taken,
-                Ok(Err(why)) => {
+                Ok(Err(why)) if number > 0 => {
+                    let why = why.to_string();
                     this.live.note_decision(number, false);
+                    *lock(&this.rejected) = Some(why.clone());
                     return this.hold(&why).await;
                 }
-                Err(_) => return,
+                Ok(Err(_)) | Err(_) => return,
             };
-            this.live.note_decision(number, true);
-            *lock(&this.instead) = None;
-            this.take(number, Arc::clone(&texts));
-            let Some(directory) = this.graph().kept_in else { return };
-            this.store_settings(&directory).await;
+            let Some(directory) = this.graph().kept_in else { return this.accept(number, &texts) };
+            if number > 0 {
+                this.accept(number, &texts);
+                let version = generation;
+                *lock(&this.unstored) = Some(UnstoredGraph { number, version, texts });
+                this.store_settings(&directory).await;
+            }
             if taken.looks_only {
                 return;
             }
             this.clear(&directory).await;
             // A graph that is replaced at once need not be stored.
             tokio::time::sleep(REST).await;
-            if this.handed.load(Ordering::SeqCst) != number {
-                return;
-            }
-            let keep = move || this.keep(&directory, number, (&generation, &texts));
-            drop(tokio::task::spawn_blocking(keep).await);
+            this.keep_unstored(&directory).await;
         });
+    }
+
+    /// Records a graph that the driver has accepted.
+    fn accept(&self, number: u64, texts: &Arc<[Text]>) {
+        if number == 0 {
+            return;
+        }
+        self.live.note_decision(number, true);
+        *lock(&self.instead) = None;
+        *lock(&self.rejected) = None;
+        self.take(number, Arc::clone(texts));
+    }
+
+    /// Tells the driver that the newest graph is rejected. The running graph stays.
+    pub(super) fn reject(&self, why: String, operator: bool) {
+        *lock(&self.rejected) = Some(why.clone());
+        let graph = Err(LoadError::Invalid(why));
+        self.requests.put(DriverEvent::Graph { graph, operator });
     }
 }

@@ -3,7 +3,7 @@
 
 use super::{GraphSource, ReloadRequest, lock};
 use crate::config::{self, Inactive, LiveInputs, LoadedGraph, Options, Text};
-use crate::driver::DriverEvent;
+use crate::driver::{DriverEvent, LoadError};
 use crate::expressions::Value;
 use crate::facts::{self, HostRoot, SystemAnswers};
 use crate::supervisor::WorkerContext;
@@ -189,7 +189,7 @@ impl ReloadRequest {
             }
             Ok(_) => {}
             Err(why) => {
-                let why = format!("after a change of {names}: {why}");
+                let why = LoadError::Invalid(format!("after a change of {names}: {why}"));
                 this.requests.put(DriverEvent::Graph { graph: Err(why), operator: false });
             }
         }

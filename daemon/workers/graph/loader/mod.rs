@@ -2,18 +2,19 @@
 //!
 //! A loaded graph is a value for the driver; no worker is restarted for a new graph. A rejected graph must never
 //! replace the running one. Reading order: this file, `deliver` (the delivery to the driver), `settings` (the settings
-//! that a reload reads too), `stored` (the last-good graph), `watch` (the watch of the files), `live` (facts and probes
-//! that change).
+//! that a reload reads too), `latest_graph` (in memory) and `stored` (in the state directory), `watch` (the watch of
+//! the files), `live` (facts and probes that change).
 
 mod deliver;
+mod latest_graph;
 mod live;
 mod settings;
 mod stored;
 mod watch;
 
 use crate::api::{LoadOutcome, SettingsChange};
-use crate::config::{self, CollectedExport, LoadedGraph, Options, Rejected, Text};
-use crate::driver::{DriverEvent, Query};
+use crate::config::{self, CollectedExport, LoadedGraph, Options, Rejected};
+use crate::driver::{DriverEvent, LoadError, Query};
 use crate::events::Publisher;
 use crate::expressions::Value;
 use crate::signals::Stops;
@@ -21,15 +22,16 @@ use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
 use crate::workers::Shared;
 use crate::workers::errors::GraphError;
 use crate::workers::graph::fact_watch::FactWatch;
-use crate::workers::graph::last_good_graph;
 use crate::workers::reporting::sd_notify;
 use crate::workers::requests::queue::Requests;
+use latest_graph::LatestGraph;
 use live::LiveGraph;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use stored::UnstoredGraph;
 use tokio::sync::{Notify, oneshot};
 use watch::GraphWatch;
 
@@ -109,7 +111,7 @@ struct ReloadRequest {
     /// The causes of the reload that has not begun yet.
     who: AtomicU8,
     /// The senders of the results of that reload.
-    answers: Mutex<Vec<oneshot::Sender<Result<LoadOutcome, String>>>>,
+    answers: Mutex<Vec<oneshot::Sender<Result<LoadOutcome, LoadError>>>>,
     /// The number of reload requests.
     events: AtomicU64,
     wake: Notify,
@@ -121,6 +123,10 @@ struct ReloadRequest {
     stored_version: Mutex<u64>,
     /// The last accepted graph.
     taken: Mutex<LatestGraph>,
+    /// The accepted graph that could not be stored yet.
+    unstored: Mutex<Option<UnstoredGraph>>,
+    /// The reason for which the newest graph is rejected, if it is.
+    rejected: Mutex<Option<String>>,
     /// The exports of other hosts, for collections.
     exports: Mutex<Option<Arc<[CollectedExport]>>>,
     /// The hash of the delivered graph.
@@ -142,18 +148,6 @@ struct LastRead {
     allow_empty: bool,
     /// The files and folders that the expansion looked for. After a rejection, those of the previous read too.
     sought: BTreeSet<PathBuf>,
-}
-
-/// The last accepted graph: a restarted driver receives it again, even if the files have changed.
-#[derive(Debug, Default)]
-enum LatestGraph {
-    /// No graph was accepted yet.
-    #[default]
-    Nothing,
-    /// The number and the texts of the graph.
-    Here(u64, Arc<[Text]>),
-    /// The graph is stored in the state directory.
-    Stored,
 }
 
 /// Creates the worker that loads the graph.
@@ -198,6 +192,8 @@ impl GraphLoader {
             handed: AtomicU64::new(0),
             stored_version: Mutex::default(),
             taken: Mutex::default(),
+            unstored: Mutex::default(),
+            rejected: Mutex::default(),
             exports: Mutex::default(),
             hash: Mutex::default(),
             collects: AtomicBool::new(false),
@@ -257,7 +253,7 @@ impl GraphLoader {
     pub(in crate::workers) fn ask(
         &self,
         asker: ReloadCause,
-        answer: Option<oneshot::Sender<Result<LoadOutcome, String>>>,
+        answer: Option<oneshot::Sender<Result<LoadOutcome, LoadError>>>,
     ) {
         self.0.answers().extend(answer);
         let who = match asker {
@@ -350,7 +346,7 @@ impl GraphLoader {
 }
 
 impl ReloadRequest {
-    fn answers(&self) -> MutexGuard<'_, Vec<oneshot::Sender<Result<LoadOutcome, String>>>> {
+    fn answers(&self) -> MutexGuard<'_, Vec<oneshot::Sender<Result<LoadOutcome, LoadError>>>> {
         lock(&self.answers)
     }
 
@@ -396,36 +392,8 @@ impl ReloadRequest {
         graph
     }
 
-    /// Returns the last accepted graph.
-    async fn latest(&self) -> Option<Box<LoadedGraph>> {
-        let here = match &*self.taken() {
-            LatestGraph::Nothing => return None,
-            LatestGraph::Here(_, texts) => Some(Arc::clone(texts)),
-            LatestGraph::Stored => None,
-        };
-        let graph = self.graph();
-        let options = self.live.options(Options { refuse_empty: false, ..graph.options.clone() });
-        let read = tokio::task::spawn_blocking(move || {
-            let texts = match (here, &graph.kept_in) {
-                (Some(texts), _) => texts.to_vec(),
-                (None, Some(directory)) => last_good_graph::read(directory, graph.named())?.texts,
-                (None, None) => return None,
-            };
-            let loaded = config::load_texts(texts, &options).inspect_err(|rejected| {
-                tracing::warn!(event = "warning", "the running graph is now rejected: {rejected}");
-            });
-            loaded.ok()
-        });
-        // The texts are recorded already.
-        Some(Box::new(LoadedGraph { texts: Vec::new(), ..read.await.ok()?? }))
-    }
-
     fn stored_version(&self) -> MutexGuard<'_, u64> {
         lock(&self.stored_version)
-    }
-
-    fn taken(&self) -> MutexGuard<'_, LatestGraph> {
-        lock(&self.taken)
     }
 
     async fn read(

@@ -3,7 +3,6 @@
 use super::{GraphSource, OPERATOR, ReloadRequest, lock};
 use crate::api::SettingsChange;
 use crate::config::Text;
-use crate::driver::DriverEvent;
 use crate::workers::Shared;
 use crate::workers::errors::SettingsError;
 use crate::workers::graph::last_good_settings;
@@ -59,7 +58,7 @@ impl ReloadRequest {
             Ok(settings) => Self::hand_over(shared, this, (settings, who, false)).await,
             Err(why) => {
                 let operator = who & OPERATOR != 0;
-                this.requests.put(DriverEvent::Graph { graph: Err(why.to_string()), operator });
+                this.reject(why.to_string(), operator);
             }
         }
     }

@@ -1,7 +1,8 @@
 //! The stored last-good graph: written when a graph is accepted, and run when the present graph is rejected at the
 //! start.
 
-use super::{LatestGraph, ReloadRequest, lock};
+use super::latest_graph::LatestGraph;
+use super::{ReloadRequest, lock};
 use crate::api::event_data::LastGoodGraph;
 use crate::api::{EventKind, Level};
 use crate::config::{self, LoadedGraph, Options, Text};
@@ -12,7 +13,19 @@ use crate::workers::graph::last_good_graph::GraphVersion;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use tokio::sync::oneshot;
+
+/// The wait before another attempt to store a graph.
+const STORE_AGAIN: Duration = Duration::from_secs(5);
+
+/// An accepted graph that is not stored yet.
+#[derive(Clone, Debug)]
+pub(super) struct UnstoredGraph {
+    pub(super) number: u64,
+    pub(super) version: GraphVersion,
+    pub(super) texts: Arc<[Text]>,
+}
 
 impl ReloadRequest {
     /// Handles a graph that the driver rejected. A driver without a graph runs the last accepted one: the host stays
@@ -33,14 +46,6 @@ impl ReloadRequest {
         }
     }
 
-    /// Records an accepted graph.
-    pub(super) fn take(&self, number: u64, texts: Arc<[Text]>) {
-        let mut latest = self.taken();
-        if !matches!(&*latest, LatestGraph::Here(other, _) if *other > number) {
-            *latest = LatestGraph::Here(number, texts);
-        }
-    }
-
     /// Removes a partial file that a killed daemon left.
     pub(super) async fn clear(self: &Arc<Self>, directory: &Path) {
         let (this, directory) = (Arc::clone(self), directory.to_owned());
@@ -53,26 +58,44 @@ impl ReloadRequest {
         }
     }
 
-    /// Stores an accepted graph, unless a later one is stored already.
-    pub(super) fn keep(&self, directory: &Path, number: u64, given: (&GraphVersion, &[Text])) {
-        let mut last = self.stored_version();
-        if *last >= number {
-            return;
-        }
-        *last = number;
-        match last_good_graph::write(directory, &self.graph().paths, given) {
-            Ok(false) => {}
-            Ok(true) => {
-                let mut latest = self.taken();
-                if matches!(&*latest, LatestGraph::Here(here, _) if *here == number) {
-                    *latest = LatestGraph::Stored;
-                }
+    /// Stores the accepted graph that is not stored yet, unless a later one was delivered meanwhile. A failed attempt
+    /// is repeated: a start with a rejected graph would run an older graph.
+    pub(super) async fn keep_unstored(self: &Arc<Self>, directory: &Path) {
+        let mut is_told = false;
+        loop {
+            let unstored = lock(&self.unstored).clone();
+            let Some(unstored) = unstored else { return };
+            if self.handed.load(Ordering::SeqCst) > unstored.number {
+                return;
             }
-            Err(error) => tracing::warn!(
-                event = "warning",
-                "the last-good graph could not be stored: {error}"
-            ),
+            let (this, to) = (Arc::clone(self), directory.to_owned());
+            let stored = tokio::task::spawn_blocking(move || this.keep(&to, &unstored)).await;
+            match stored {
+                Ok(Err(error)) if !is_told => {
+                    tracing::warn!(
+                        event = "warning",
+                        "the last-good graph could not be stored, and is tried again: {error}"
+                    );
+                    is_told = true;
+                }
+                Ok(Err(_)) => {}
+                Ok(Ok(())) | Err(_) => return,
+            }
+            tokio::time::sleep(STORE_AGAIN).await;
         }
+    }
+
+    /// Stores an accepted graph, unless a later one is stored already.
+    fn keep(&self, directory: &Path, unstored: &UnstoredGraph) -> std::io::Result<()> {
+        let UnstoredGraph { number, version, texts } = unstored;
+        let mut last = self.stored_version();
+        if *last < *number {
+            last_good_graph::write(directory, &self.graph().paths, (version, texts))?;
+            *last = *number;
+            self.pack_latest(*number, texts);
+        }
+        lock(&self.unstored).take_if(|unstored| unstored.number <= *number);
+        Ok(())
     }
 
     /// Returns the last-good graph, for running it instead of a rejected one.
@@ -82,6 +105,7 @@ impl ReloadRequest {
         let read = tokio::task::spawn_blocking(move || {
             let kept = last_good_graph::read(&directory, graph.named())?;
             let options = Options { refuse_empty: false, ..graph.options };
+            let packed = LatestGraph::pack(0, &kept.texts);
             let loaded = config::load_texts(kept.texts, &options);
             let loaded = loaded.inspect_err(|rejected| {
                 tracing::warn!(
@@ -89,10 +113,10 @@ impl ReloadRequest {
                     "the last-good graph cannot be used either: {rejected}"
                 );
             });
-            Some((kept.at, loaded.ok()?))
+            Some((kept.at, packed, loaded.ok()?))
         });
         // The texts are stored already.
-        let (at, loaded) = read.await.ok()??;
+        let (at, packed, loaded) = read.await.ok()??;
         let loaded = LoadedGraph { texts: Vec::new(), ..loaded };
         let time = i64::try_from(at).ok().and_then(|at| jiff::Timestamp::from_second(at).ok());
         let time = time.map(|time| time.to_string()).unwrap_or_default();
@@ -103,7 +127,7 @@ impl ReloadRequest {
         tracing::error!(event = "last_good_graph_used", "{says}");
         self.teller.publish(event);
         *lock(&self.instead) = Some(says);
-        *self.taken() = LatestGraph::Stored;
+        *self.taken() = packed;
         self.is_empty.store(loaded.vertices.is_empty(), Ordering::SeqCst);
         Some(Box::new(loaded))
     }

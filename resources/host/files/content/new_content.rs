@@ -5,7 +5,7 @@ use crate::host::files::Files;
 use crate::host::files::content::read::{READ, read_some, seen};
 use crate::host::files::fault::{Fault, said};
 use crate::host::files::paths::entry::{Entry, EntryStat};
-use crate::host::files::paths::managed_path::open_followed;
+use crate::host::files::paths::safe_path::open_followed;
 use crate::host::input_trust::Reader;
 use crate::host::kernel::{openat, statat};
 use crate::permit::Revoked;

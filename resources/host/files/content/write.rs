@@ -8,7 +8,7 @@ use crate::host::files::fault::{Fault, Why};
 use crate::host::files::objects::attributes::{handle_of, path_of};
 use crate::host::files::objects::xattr;
 use crate::host::files::paths::entry::{Entry, EntryStat};
-use crate::host::files::takeover::rules::Keeping;
+use crate::host::files::takeover::other_users::Keeping;
 use crate::host::kernel::{fchmod, fchown, fsync, ftruncate, openat, pwrite};
 use crate::permit::Permit;
 use rustix::fs::{FileType, Gid, Mode, OFlags, Uid};

@@ -3,9 +3,9 @@
 use crate::host::files::Files;
 use crate::host::files::content::read::seen;
 use crate::host::files::fault::{Fault, said};
-use crate::host::files::paths::dir_walk::DEEPEST;
 use crate::host::files::paths::entry::{Entry, EntryStat};
 use crate::host::files::paths::protected_paths::{guard, sacred_inodes};
+use crate::host::files::paths::tree_walk::DEEPEST;
 use crate::host::files::prior_state::record::{Noted, denies_others};
 use crate::host::kernel::{Entries, openat2, statat, unlinkat};
 use crate::permit::Permit;

@@ -1,7 +1,7 @@
 //! A name in a directory that was resolved once, and the state of its object.
 
 use crate::host::files::fault::Fault;
-use crate::host::files::paths::managed_path::open_directory;
+use crate::host::files::paths::safe_path::open_directory;
 use crate::host::kernel::{fstat, statat};
 use rustix::fs::{AtFlags, FileType, Stat};
 use rustix::io::Errno;

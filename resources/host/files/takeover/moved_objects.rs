@@ -91,7 +91,7 @@ impl Files {
     ) -> Result<(), Fault> {
         if !self.is_strangers(found)
             || Some(found.uid) == owner
-            || !crate::host::files::takeover::rules::is_shut(found)
+            || !crate::host::files::takeover::other_users::is_shut(found)
         {
             return Ok(());
         }

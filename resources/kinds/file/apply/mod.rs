@@ -2,7 +2,8 @@
 //!
 //! Nothing is changed if the premise of the plan has changed since the check.
 //!
-//! Reading order: `steps`, `validate`.
+//! Reading order: `steps`, `validate`, `together` (several files that one command judges).
 
 pub(in crate::kinds::file) mod steps;
+pub(in crate::kinds::file) mod together;
 pub(in crate::kinds::file) mod validate;

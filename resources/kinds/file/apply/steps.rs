@@ -3,10 +3,12 @@
 use crate::change::{Change, Outcome};
 use crate::host::Host;
 use crate::host::files::{
-    AccountKind, Attributes, Content, Draft, Entry, EntryStat, Fault, Files, Put, Reach, Why,
+    Acceptance, AccountKind, Attributes, Content, Draft, Entry, EntryStat, Fault, Files, Put,
+    Reach, Why,
 };
 use crate::kinds::file::File;
 use crate::kinds::file::Shape;
+use crate::kinds::file::apply::together::Round;
 use crate::kinds::file::apply::validate::Validation;
 use crate::kinds::file::check::compare::{Look, Want, octal};
 use crate::kinds::file::check::plan::{Below, Plan, Premise, Work};
@@ -24,6 +26,8 @@ pub(in crate::kinds::file) struct Hands<'a> {
     pub(in crate::kinds::file) file: &'a File,
     pub(in crate::kinds::file) host: &'a Host,
     pub(in crate::kinds::file) permit: &'a Permit,
+    /// The files that one validation command judges with this one.
+    pub(in crate::kinds::file) round: Option<&'a Round<'a>>,
 }
 
 impl File {
@@ -33,7 +37,11 @@ impl File {
         permit: &Permit,
         change: Change,
     ) -> Outcome {
-        let hands = Hands { file: self, host, permit };
+        self.make_so_with(Hands { file: self, host, permit, round: None }, change)
+    }
+
+    pub(in crate::kinds::file) fn make_so_with(&self, hands: Hands<'_>, change: Change) -> Outcome {
+        let host = hands.host;
         // A premise of another kind is foreign: the check is made again.
         let mut premise = change.premise.downcast::<Premise>().ok().map(|premise| *premise);
         let mut moved = None;
@@ -230,13 +238,19 @@ impl Hands<'_> {
         let cancel = CancellationToken::new();
         let (file, files, want) = (self.file, self.files(), Want::Regular(content));
         let look = Look { file, files, spot, want, cancel: &cancel };
-        let secret = look.is_secret(mode, found.map(|seen| seen.mode));
+        let secret = look.is_unkept(mode, found.map(|seen| seen.mode));
         let validation = Validation {
             host: self.host,
             permit: self.permit,
-            argv: &file.rare().validate,
+            command: &file.rare().validate,
             path: spot.path(),
             secret,
+        };
+        let round = self.round;
+        let member = round.as_ref().map(|round| round.member(&validation));
+        let acceptance: &dyn Acceptance = match &member {
+            Some(member) => member,
+            None => &validation,
         };
         let has_validation = !file.rare().validate.is_empty() && content.is_some();
         let draft = Draft {
@@ -245,7 +259,7 @@ impl Hands<'_> {
             group: attributes.group,
             mode,
             instead_of: found,
-            acceptance: has_validation.then_some(&validation),
+            acceptance: has_validation.then_some(acceptance),
             extended: None,
             sensitive: file.sensitive,
         };

@@ -1,14 +1,14 @@
 //! Runs a command that must accept the new content before the staged file replaces the old one.
 
+use crate::failure::Failure;
 use crate::host::files::{Acceptance, Fault, printable, said};
 use crate::host::{Command, End, Finished, Host};
+use crate::parts::staging::guard_way;
+use crate::parts::validate_command::{StagedFile, ValidateCommand};
 use crate::permit::Permit;
 use std::fmt;
 use std::path::Path;
 use std::time::Duration;
-
-/// The placeholder for the path of the staged file; further options may follow as arguments of their own.
-pub(in crate::kinds::file) const CANDIDATE: &str = "%s";
 
 /// The deadline of a validation: a command that only reads a file is quick, and a slower one hangs.
 const TIMEOUT: Duration = Duration::from_mins(1);
@@ -17,11 +17,37 @@ const TIMEOUT: Duration = Duration::from_mins(1);
 pub(crate) struct Validation<'a> {
     pub(crate) host: &'a Host,
     pub(crate) permit: &'a Permit,
-    pub(crate) argv: &'a [String],
+    pub(crate) command: &'a ValidateCommand,
     /// The managed path, for messages.
     pub(crate) path: &'a Path,
     /// The output of the command must not be shown, because it may quote the content (S-6).
     pub(crate) secret: bool,
+}
+
+/// The reason that staged files do not replace the old ones.
+#[derive(Clone, Debug)]
+pub(in crate::kinds::file) enum Rejection {
+    /// The permit was revoked.
+    Revoked,
+    /// The command could not be run.
+    NotRun(Failure),
+    /// The command rejected the contents, with its last lines.
+    Rejected { how: String, lines: String },
+}
+
+impl Rejection {
+    /// Returns the fault of one of the files.
+    pub(in crate::kinds::file) fn fault(self, path: &Path) -> Fault {
+        match self {
+            Self::Revoked => crate::permit::Revoked.into(),
+            Self::NotRun(trouble) => Fault::refused(trouble),
+            Self::Rejected { how, lines } => {
+                let mut trouble = said("write", path, &how);
+                trouble.what.push_str(&lines);
+                Fault::refused(trouble.hint("the old content is unchanged"))
+            }
+        }
+    }
 }
 
 impl fmt::Debug for Validation<'_> {
@@ -32,45 +58,68 @@ impl fmt::Debug for Validation<'_> {
 
 impl Acceptance for Validation<'_> {
     fn accept(&self, candidate: &Path) -> Result<(), Fault> {
-        let refused = |why: &str| Fault::refused(said("write", self.path, why));
-        let Some(candidate) = candidate.to_str() else {
-            return Err(refused(
-                "the path of the staged file is not UTF-8 and cannot be passed to validate",
-            ));
-        };
-        let argv = self.argv.iter().map(|word| word.replacen(CANDIDATE, candidate, 1)).collect();
-        let command = Command { argv, timeout: Some(TIMEOUT), judged: true, ..Command::default() };
-        let finished = self.host.query_here(&command, self.permit).map_err(|mut trouble| {
-            trouble.what.insert_str(0, "validate: ");
-            Fault::refused(trouble)
-        })?;
-        let how = match finished.end {
-            End::Exited(0) => return Ok(()),
-            End::Cancelled { .. } => return Err(crate::permit::Revoked.into()),
-            End::Exited(code) => format!("validate rejected the content: exit {code}"),
-            End::Killed(signal) => format!("validate was killed by signal {signal}"),
-            End::TimedOut => "validate timed out after a minute".to_owned(),
-        };
-        let mut trouble = said("write", self.path, &how);
-        self.quote(candidate, &finished, &mut trouble.what);
-        Err(Fault::refused(trouble.hint("the old content is unchanged")))
+        let staged = staged_file(candidate, self.path)?;
+        self.judge(&[staged]).map_err(|rejection| rejection.fault(self.path))
     }
 }
 
 impl Validation<'_> {
-    /// Appends the last lines of the output to a message, with the managed path in place of the staged file's.
-    fn quote(&self, candidate: &str, finished: &Finished, what: &mut String) {
+    /// Runs the command on all staged files.
+    pub(in crate::kinds::file) fn judge(&self, files: &[StagedFile]) -> Result<(), Rejection> {
+        // The mounts of the namespace resolve paths by name: another user could lead them to other places, from where
+        // root would run programs of that user.
+        for file in files.iter().filter(|_| self.command.is_in_place()) {
+            guard_way("validate in place", Path::new(&file.path)).map_err(Rejection::NotRun)?;
+        }
+        let argv = self.command.call(files);
+        let command = Command { argv, timeout: Some(TIMEOUT), judged: true, ..Command::default() };
+        let finished = self.host.query_here(&command, self.permit).map_err(|mut trouble| {
+            trouble.what.insert_str(0, "validate: ");
+            // The program may be installed later, which gives no event.
+            Rejection::NotRun(trouble.passing())
+        })?;
+        let how = match finished.end {
+            End::Exited(0) => return Ok(()),
+            End::Cancelled { .. } => return Err(Rejection::Revoked),
+            End::Exited(code) => format!("validate rejected the content: exit {code}"),
+            End::Killed(signal) => format!("validate was killed by signal {signal}"),
+            End::TimedOut => "validate timed out after a minute".to_owned(),
+        };
+        Err(Rejection::Rejected { how, lines: self.last_lines(files, &finished) })
+    }
+
+    /// Returns the last lines of the output, with the managed paths in place of those of the staged files.
+    fn last_lines(&self, files: &[StagedFile], finished: &Finished) -> String {
         if self.secret {
-            what.push_str("\nthe output is not shown: the content is sensitive");
-            return;
+            return "\nthe output is not shown, because it may quote the content; `sensitive: false` shows it"
+                .to_owned();
         }
         let (name, lines) = match finished.stderr.last_lines(5) {
             lines if lines.is_empty() => ("stdout", finished.stdout.last_lines(5)),
             lines => ("stderr", lines),
         };
-        for line in lines {
-            let line = line.replace(candidate, &printable(self.path));
-            what.push_str(&format!("\n{name}: {line}"));
-        }
+        let shown = |line: String| {
+            let replaced = |line: String, file: &StagedFile| {
+                line.replace(&file.staged, &printable(Path::new(&file.path)))
+            };
+            format!("\n{name}: {}", files.iter().fold(line, replaced))
+        };
+        lines.into_iter().map(shown).collect()
     }
+}
+
+/// Returns a staged file with its final path.
+///
+/// # Errors
+///
+/// Fails if a path is not UTF-8.
+pub(in crate::kinds::file) fn staged_file(
+    candidate: &Path,
+    path: &Path,
+) -> Result<StagedFile, Fault> {
+    let (Some(staged), Some(last)) = (candidate.to_str(), path.to_str()) else {
+        let why = "the path of the staged file is not UTF-8 and cannot be passed to validate";
+        return Err(Fault::refused(said("write", path, why)));
+    };
+    Ok(StagedFile { staged: staged.to_owned(), path: last.to_owned() })
 }

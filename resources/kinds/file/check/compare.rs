@@ -1,6 +1,7 @@
 //! Compares one object with its declaration, with few reads and no change.
 
 use crate::change::Difference;
+use crate::hidden_difference::hidden_difference;
 use crate::host::files::{
     AccountKind, Attributes, Comparison, Content, Entry, EntryStat, Fault, Files, SET_ID, SET_UID,
     account_name, denies_others, is_temporary, printable, said,
@@ -164,7 +165,7 @@ impl Look<'_> {
                 let mode = mode.unwrap_or_else(|| self.file.creation_mode(content));
                 if let Some(content) = content.filter(|content| content.size() > 0) {
                     differences.push(if self.is_secret(mode, None) {
-                        diff::secret()
+                        hidden_difference("content")
                     } else {
                         let new = content.bytes(diff::SHOWN_AT_MOST)?;
                         diff::content(None, Some(b""), (content.size(), new.as_deref()))

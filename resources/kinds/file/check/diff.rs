@@ -1,7 +1,8 @@
-//! The display of a changed content: a bounded unified diff, and nothing for secrets. The rule for secrets is here.
+//! The display of a changed content: a bounded unified diff, and nothing for secrets (see `hidden_difference`).
 
 use crate::change::Difference;
-use crate::host::files::{Content, EntryStat, Fault, Why, denies_others};
+use crate::hidden_difference::{hidden_difference, is_hidden};
+use crate::host::files::{Content, EntryStat, Fault, Why};
 use crate::kinds::file::check::compare::{Look, Want};
 use similar::TextDiff;
 use std::time::Duration;
@@ -23,16 +24,6 @@ pub(in crate::kinds::file) fn content(
         from: old_size.map(|size| format!("{size} bytes")).unwrap_or_default(),
         to: format!("{new_size} bytes"),
         diff: old.zip(new).and_then(|(old, new)| unified(old, new)),
-    }
-}
-
-/// Makes the difference of a secret content, without details (S-6, S-19).
-pub(in crate::kinds::file) fn secret() -> Difference {
-    Difference {
-        aspect: "content",
-        from: "not shown".into(),
-        to: "not shown, differs".into(),
-        diff: None,
     }
 }
 
@@ -66,7 +57,7 @@ impl Look<'_> {
         mode: u32,
     ) -> Result<Difference, Fault> {
         if self.is_secret(mode, Some(seen.mode)) {
-            return Ok(secret());
+            return Ok(hidden_difference("content"));
         }
         let old = if seen.size <= SHOWN_AT_MOST as u64 {
             match self.spot.content(seen, SHOWN_AT_MOST) {
@@ -83,11 +74,11 @@ impl Look<'_> {
 
     /// Returns true for a content that must not be shown: sensitive, or closed by its or its source's mode (S-19).
     pub(in crate::kinds::file) fn is_secret(&self, mode: u32, now: Option<u32>) -> bool {
-        let origins = match self.want {
+        let is_source_closed = match self.want {
             Want::Regular(Some(content)) => content.denies_others(),
             _ => false,
         };
-        self.file.sensitive || origins || denies_others(mode) || now.is_some_and(denies_others)
+        is_hidden(self.file.sensitive || is_source_closed, [mode].into_iter().chain(now))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::kinds::file::check::plan::{Found, Plan, Premise};
 use crate::kinds::file::declare::content::Body;
 use crate::kinds::file::tree::walk::Tree;
 use crate::resource::CheckRequest;
-use crate::secret::KeyedHashOf;
+use crate::secret_text::KeyedHashOf;
 use rustix::fs::FileType;
 use std::ffi::OsStr;
 use tokio_util::sync::CancellationToken;

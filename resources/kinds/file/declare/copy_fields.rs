@@ -4,9 +4,9 @@ use crate::host::files::{is_purgeable, printable};
 use crate::kind::{Fields, Invalid, Place};
 use crate::kinds::file::OldContent;
 use crate::kinds::file::RareFields;
-use crate::kinds::file::apply::validate::CANDIDATE;
 use crate::kinds::file::declare::exceptions::{Claims, Pattern};
 use crate::kinds::file::declare::mode::Mode;
+use crate::parts::validate_command::{CANDIDATE, ValidateCommand};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -205,13 +205,13 @@ fn excludes(fields: &mut Fields, is_tree: bool, wrong: &mut Vec<Invalid>) -> Vec
     patterns
 }
 
-fn validate(fields: &mut Fields, known: &Known<'_>, wrong: &mut Vec<Invalid>) -> Vec<String> {
+fn validate(fields: &mut Fields, known: &Known<'_>, wrong: &mut Vec<Invalid>) -> ValidateCommand {
     let Some(mut argv) = fields.texts("validate") else {
         if fields.bool("in_place").unwrap_or_default() {
             let problem = Invalid::field("in_place", "there is no `validate` to run in place");
             wrong.push(problem.hint("for example validate: sshd -t"));
         }
-        return Vec::new();
+        return ValidateCommand::NONE;
     };
     // A single text is split at white space and read by no shell.
     if let [line] = argv.as_slice() {
@@ -246,11 +246,7 @@ fn validate(fields: &mut Fields, known: &Known<'_>, wrong: &mut Vec<Invalid>) ->
     if argv.first().is_some_and(|program| program.contains(CANDIDATE)) {
         say("the staged file is not executed", "give a program, followed by %s");
     }
-    if in_place {
-        let path = known.path.display().to_string();
-        return crate::parts::in_place::wrap_command(&argv, &path);
-    }
-    argv
+    ValidateCommand::new(argv, in_place)
 }
 
 /// Returns true if the path would be an argument of its own: no path is inserted into text that is read as

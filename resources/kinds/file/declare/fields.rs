@@ -274,11 +274,16 @@ fn state(fields: &mut Fields, wrong: &mut Vec<Invalid>) -> State {
         None | Some("exists") => State::Exists,
         Some("absent") => State::Absent,
         Some("undefined") => State::Undefined,
-        Some(_) => {
-            wrong.push(
-                Invalid::field("state", "expected exists, absent or undefined")
-                    .hint("use exists instead of present"),
-            );
+        Some(other) => {
+            let hint = match other {
+                "directory" | "dir" => "a directory is a path that ends in /; omit `state`",
+                "link" | "symlink" => "a link has `symlink: TARGET`; omit `state`",
+                "hard" => "a hard link has `hardlink: PATH`; omit `state`",
+                "file" | "touch" => "a file without `content` is made empty; omit `state`",
+                _ => "use exists instead of present",
+            };
+            let what = "expected exists, absent or undefined";
+            wrong.push(Invalid::field("state", what).hint(hint));
             State::Exists
         }
     }

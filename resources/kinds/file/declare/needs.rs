@@ -4,7 +4,6 @@ use crate::dependency::{HostObject, Need};
 use crate::kinds::file::File;
 use crate::kinds::file::Shape;
 use crate::kinds::file::declare::content::Body;
-use crate::parts::in_place::program_of;
 use std::path::PathBuf;
 
 impl File {
@@ -34,7 +33,7 @@ impl File {
     pub(in crate::kinds::file) fn trusted(&self) -> Vec<PathBuf> {
         // The declared owner may change the copy anyway.
         let copied = if self.owner.is_some() { &[] } else { self.copied() };
-        let program = program_of(&self.rare().validate).map(PathBuf::from);
+        let program = self.rare().validate.program().map(PathBuf::from);
         copied.iter().cloned().chain(program.filter(|program| program.is_absolute())).collect()
     }
 
@@ -57,7 +56,7 @@ impl File {
         needs.extend(self.owner.iter().filter_map(|name| Need::user(name, "its owner")));
         needs.extend(self.group.iter().filter_map(|name| Need::group(name, "its group")));
         let rare = self.rare();
-        let validator = program_of(&rare.validate).filter(|program| program.starts_with('/'));
+        let validator = rare.validate.program().filter(|program| program.starts_with('/'));
         needs.extend(validator.map(|program| Need::path(program, "is the validate command")));
         needs.extend(rare.backup.iter().map(|path| Need::path(path, "is the backup directory")));
         needs

@@ -2,10 +2,11 @@
 
 mod accounts;
 mod edits;
+mod kernel;
 
 use crate::harness::Case;
 
 /// Returns all test cases.
 pub(crate) fn all() -> impl Iterator<Item = &'static Case> {
-    edits::CASES.iter().chain(accounts::CASES)
+    edits::CASES.iter().chain(accounts::CASES).chain(kernel::CASES)
 }

@@ -1,0 +1,120 @@
+//! The conditions in a plan: inactive resources, and used facts that a step of the plan changes.
+
+use crate::api::{InactiveStatus, Step, UnknownFact};
+use crate::cli::output::plain;
+use crate::config::{LoadedGraph, Vertex};
+use crate::facts;
+use std::collections::{BTreeMap, BTreeSet};
+use steadfast_resources::HostObject;
+
+/// The inactive resources of a plan, and the facts that are unknown until a step.
+#[derive(Debug, Default)]
+pub(super) struct Conditions {
+    /// The inactive resources, each with its condition.
+    inactive: Vec<(String, String)>,
+    /// The names of the facts that expressions use.
+    used: BTreeSet<String>,
+    /// The paths that resources claim, for those whose name is another one.
+    paths: BTreeMap<String, Vec<String>>,
+    /// The used facts, each with the resource that changes it.
+    unknown: Vec<(String, String)>,
+}
+
+impl Conditions {
+    /// Returns the conditions of a graph.
+    pub(super) fn of(loaded: &LoadedGraph) -> Self {
+        let inactive = loaded.inactive.iter().map(|it| (it.identity.to_string(), it.to_string()));
+        let inactive = inactive.collect();
+        let used = loaded.used.fact_names.clone();
+        let paths = if used.is_empty() { BTreeMap::new() } else { claimed_paths(loaded) };
+        Self { inactive, used, paths, unknown: Vec::new() }
+    }
+
+    /// Adds the facts that the steps of a plan change.
+    pub(super) fn with_steps(mut self, steps: &[Step]) -> Self {
+        if self.used.is_empty() {
+            return self;
+        }
+        for step in steps {
+            let name = step.resource.split_once('[');
+            let Some((kind, name)) = name.map(|(kind, name)| (kind, name.trim_end_matches(']')))
+            else {
+                continue;
+            };
+            let kind = kind.rsplit('/').next().unwrap_or(kind);
+            let paths = self.paths.get(step.resource.as_str()).into_iter().flatten();
+            let names = std::iter::once(name).chain(paths.map(String::as_str));
+            let changed = names.flat_map(|name| facts::facts_changed_by_kind(kind, Some(name)));
+            let changed: BTreeSet<&str> = changed.collect();
+            for fact in changed {
+                if self.used.iter().any(|used| overlaps(used, fact)) {
+                    self.unknown.push((fact.to_owned(), step.resource.clone()));
+                }
+            }
+        }
+        self
+    }
+
+    /// Returns the lines for people.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let unknown = self.unknown.iter().map(|(fact, until)| {
+            format!(
+                "! facts.{fact}: unknown until {}; expressions that use it may change",
+                plain(until)
+            )
+        });
+        let inactive =
+            self.inactive.iter().map(|(name, why)| format!("  {}: {}", plain(name), plain(why)));
+        unknown.chain(inactive).collect()
+    }
+
+    /// Returns the inactive resources as data.
+    pub(super) fn inactive_status(&self) -> Vec<InactiveStatus> {
+        let one = |(name, why): &(String, String)| InactiveStatus {
+            resource: name.clone(),
+            message: why.clone(),
+        };
+        self.inactive.iter().map(one).collect()
+    }
+
+    /// Returns the facts that steps change as data.
+    pub(super) fn unknown_facts(&self) -> Vec<UnknownFact> {
+        let one = |(fact, until): &(String, String)| UnknownFact {
+            fact: fact.clone(),
+            until: until.clone(),
+        };
+        self.unknown.iter().map(one).collect()
+    }
+}
+
+/// Returns the paths that resources claim, by identity.
+fn claimed_paths(loaded: &LoadedGraph) -> BTreeMap<String, Vec<String>> {
+    let paths = |vertex: &Vertex| {
+        let claims = vertex.resource.footprint().claims.into_iter();
+        let paths = claims.filter_map(|claim| match claim.object {
+            HostObject::Path(path) | HostObject::Content(path) => Some(path.display().to_string()),
+            _ => None,
+        });
+        (vertex.identity.to_string(), paths.collect::<Vec<String>>())
+    };
+    loaded.vertices.iter().map(paths).filter(|(_, paths)| !paths.is_empty()).collect()
+}
+
+/// Returns true if one dotted name is the other one or leads into it.
+fn overlaps(one: &str, other: &str) -> bool {
+    let below = |name: &str, above: &str| {
+        name.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    below(one, other) || below(other, one)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::overlaps;
+
+    #[test]
+    fn names_overlap_by_whole_parts() {
+        assert!(overlaps("os.id", "os") && overlaps("mounts", "mounts./srv"));
+        assert!(!overlaps("os", "osx"));
+    }
+}

@@ -1,0 +1,161 @@
+//! The budgets of an expansion: resources, instances, included files, and the texts that expressions make. Together
+//! they bound the memory and the time for any graph.
+
+use crate::config::expand::evaluate::Scope;
+use crate::config::expand::names::value_ref;
+use crate::config::expand::{Context, Expander};
+use crate::config::problem::Problem;
+use crate::config::problem::code::Code;
+use crate::config::source_file::Span;
+use crate::expressions::Value;
+
+/// The maximum number of resources after the expansion.
+const MOST_RESOURCES: usize = 100_000;
+/// The maximum number of instances of modules.
+const MOST_INSTANCES: usize = 10_000;
+/// The maximum number of uses of included files.
+const MOST_INCLUDED: usize = 10_000;
+/// The maximum number of bytes in the values that expressions give and in the copies that loops and modules make.
+/// Besides these, the bytes of the files are allowed once more, and some for each resource.
+const MOST_BYTES: usize = 32 << 20;
+/// The bytes that each resource adds to this maximum.
+const BYTES_OF_RESOURCE: usize = 1 << 10;
+/// The maximum number of bytes that all expressions read.
+const MOST_READ: usize = 1 << 30;
+/// The maximum length of one text that expressions are embedded in.
+pub(in crate::config::expand) const LONGEST_TEXT: usize = 8 << 20;
+
+/// The amounts that an expansion has used so far.
+#[derive(Debug, Default)]
+pub(in crate::config::expand) struct Used {
+    resources: usize,
+    instances: usize,
+    included: usize,
+    bytes: usize,
+    read: usize,
+    /// True after the first budget was exceeded: it is reported once, and the expansion ends.
+    pub(in crate::config::expand) is_over: bool,
+}
+
+impl Expander<'_> {
+    /// Counts a resource; returns false when the limit is exceeded. `of` names the list or loop that grew.
+    pub(in crate::config::expand) fn count_resource(
+        &mut self,
+        context: &Context,
+        node: usize,
+        of: &str,
+    ) -> bool {
+        self.used.resources += 1;
+        if self.used.resources <= MOST_RESOURCES {
+            return !self.used.is_over;
+        }
+        let what = format!("the graph grows above {MOST_RESOURCES} resources here");
+        self.exceed(context, context.tree().span(node), (&what, of))
+    }
+
+    /// Counts an instance of a module; returns false when the limit is exceeded.
+    pub(in crate::config::expand) fn count_instance(
+        &mut self,
+        context: &Context,
+        node: usize,
+    ) -> bool {
+        self.used.instances += 1;
+        if self.used.instances <= MOST_INSTANCES {
+            return !self.used.is_over;
+        }
+        let of = match &context.scope.item {
+            Some(item) => format!("the loop over `{}`", crate::config::problem::quoted(&item.of)),
+            None => "the list".to_owned(),
+        };
+        let what = format!("the graph grows above {MOST_INSTANCES} instances of modules here");
+        self.exceed(context, context.tree().span(node), (&what, &of))
+    }
+
+    /// Counts the use of an included file; returns false when the limit is exceeded.
+    pub(in crate::config::expand) fn count_included(
+        &mut self,
+        context: &Context,
+        node: usize,
+    ) -> bool {
+        self.used.included += 1;
+        if self.used.included <= MOST_INCLUDED {
+            return !self.used.is_over;
+        }
+        let what = format!("files are included more than {MOST_INCLUDED} times");
+        self.exceed(context, context.tree().span(node), (&what, "the number of includes"))
+    }
+
+    /// Counts bytes of a value or of copied text; returns false when the limit is exceeded.
+    pub(in crate::config::expand) fn has_bytes(&mut self, bytes: usize) -> bool {
+        self.used.bytes = self.used.bytes.saturating_add(bytes);
+        let of_resources = self.used.resources.saturating_mul(BYTES_OF_RESOURCE);
+        let most = MOST_BYTES.saturating_add(of_resources);
+        self.used.bytes <= most.saturating_add(self.inputs.text_bytes()) && !self.used.is_over
+    }
+
+    /// Counts the bytes of an expanded resource.
+    pub(in crate::config::expand) fn count_copies(
+        &mut self,
+        context: &Context,
+        node: usize,
+        bytes: usize,
+    ) -> bool {
+        if self.has_bytes(bytes) {
+            return true;
+        }
+        let what = format!("the copies of this text grow above {} MiB", MOST_BYTES >> 20);
+        let of = match &context.scope.item {
+            Some(item) => format!("the loop over `{}`", crate::config::problem::quoted(&item.of)),
+            None => "the text".to_owned(),
+        };
+        self.exceed(context, context.tree().span(node), (&what, &of))
+    }
+
+    /// Counts the bytes that an expression reads; returns false when the limit is exceeded.
+    pub(in crate::config::expand) fn count_read<'names>(
+        &mut self,
+        context: &Context,
+        names: impl IntoIterator<Item = &'names String>,
+    ) -> bool {
+        let read = names.into_iter().map(|name| read_size(&context.scope, name));
+        self.used.read = read.fold(self.used.read, usize::saturating_add);
+        self.used.read <= MOST_READ && !self.used.is_over
+    }
+
+    /// Reports an exceeded budget once; returns false.
+    pub(in crate::config::expand) fn exceed(
+        &mut self,
+        context: &Context,
+        span: Span,
+        (what, of): (&str, &str),
+    ) -> bool {
+        if !self.used.is_over {
+            self.used.is_over = true;
+            let hint = format!("{of} grew; make it shorter, or split the graph");
+            self.report_at(context, span, Problem::new(Code::Budget, what).hint(hint));
+        }
+        false
+    }
+}
+
+/// Returns the size of the value that a name stands for. Facts are small, and are not collected for this.
+fn read_size(scope: &Scope, name: &str) -> usize {
+    if name.starts_with("facts") { 0 } else { value_ref(scope, name).map_or(0, size_of) }
+}
+
+/// The bytes that a part of a list or map takes besides its text.
+const BYTES_OF_PART: usize = 48;
+
+/// Returns the bytes of a value.
+pub(in crate::config::expand) fn size_of(value: &Value) -> usize {
+    match value {
+        Value::Text(text) => text.len(),
+        Value::List(items) => items.iter().map(|item| BYTES_OF_PART + size_of(item)).sum(),
+        Value::Map(entries) => {
+            let entry =
+                |(key, value): (&String, &Value)| BYTES_OF_PART + key.len() + size_of(value);
+            entries.iter().map(entry).sum()
+        }
+        Value::Bool(_) | Value::Int(_) | Value::Float(_) => 0,
+    }
+}

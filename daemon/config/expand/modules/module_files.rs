@@ -1,0 +1,122 @@
+//! The files of a module: each module is read once, at its first use.
+
+use crate::config::document::Origin;
+use crate::config::document::tree::Node;
+use crate::config::expand::modules::{Loaded, Module};
+use crate::config::expand::{Context, Expander, MODULE_KEYS};
+use crate::config::problem::code::Code;
+use crate::config::problem::{Problem, quoted};
+use crate::expressions::ValueType;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+impl Expander<'_> {
+    /// Reads a module at its first use.
+    pub(in crate::config::expand) fn load_module(
+        &mut self,
+        context: &Context,
+        node: usize,
+    ) -> Option<Arc<Loaded>> {
+        let text = self.static_path(context, node)?;
+        let folder =
+            crate::config::expand::sources::inputs::normal(&context.parsed.file.base.join(&text));
+        if let Some(problem) =
+            crate::config::expand::sources::include::check_chain(&context.open, &folder)
+        {
+            self.report(context, node, problem);
+            return None;
+        }
+        if let Some(known) = self.modules.get(&folder) {
+            return known.clone();
+        }
+        let module = self.read_module(context, (node, &text), &folder);
+        let loaded = module.map(|module| Arc::new(Loaded { folder: folder.clone(), module }));
+        self.modules.insert(folder, loaded.clone());
+        loaded
+    }
+
+    fn read_module(
+        &mut self,
+        context: &Context,
+        (node, text): (usize, &str),
+        folder: &Path,
+    ) -> Option<Module> {
+        let mut paths = self.inputs.matching(&folder.join("*.yaml"));
+        paths.extend(self.inputs.matching(&folder.join("*.yml")));
+        let mut files = Vec::new();
+        for path in paths {
+            let written = Path::new(text).join(path.file_name().unwrap_or_default());
+            let written = written.display().to_string();
+            let display = crate::config::expand::sources::include::display_beside(
+                &context.parsed.file.display,
+                &written,
+                &path,
+            );
+            match self.inputs.read(&path, &display) {
+                Ok(Some(number)) => files.push(self.parse_source(number)?),
+                Ok(None) => {}
+                Err(problem) => {
+                    self.report(context, node, problem);
+                    return None;
+                }
+            }
+        }
+        if files.is_empty() {
+            let what = format!("`{}` is no module: the folder has no .yaml file", quoted(text));
+            let hint = "a module is a folder with a file that begins with `module: NAME`";
+            self.report(context, node, Problem::new(Code::Include, what).hint(hint));
+            return None;
+        }
+        let mut module = Module {
+            name: String::new(),
+            files: files.clone(),
+            params: BTreeMap::new(),
+            param_types: Arc::new(ValueType::Unknown),
+            exports: Vec::new(),
+            export_names: Vec::new(),
+        };
+        for parsed in files {
+            let mut inner = self.context_of(parsed);
+            inner.origin = Arc::new(Origin { instance: "module".into(), ..Origin::default() });
+            self.check_keys(&inner, &MODULE_KEYS);
+            self.read_module_keys(&inner, &mut module)?;
+        }
+        if module.name.is_empty() {
+            let what = format!("`{}` is no module: no file has `module: NAME`", quoted(text));
+            let hint = "begin the file with `module: NAME`; a file of the same graph is included";
+            self.report(context, node, Problem::new(Code::Include, what).hint(hint));
+            return None;
+        }
+        module.param_types =
+            Arc::new(crate::config::expand::modules::params::type_of(&module.params));
+        Some(module)
+    }
+
+    fn read_module_keys(&mut self, context: &Context, module: &mut Module) -> Option<()> {
+        let root = context.tree().root()?;
+        if let Some((_, node)) = context.tree().entry(root, "module") {
+            context.text_of(node).unwrap_or_default().clone_into(&mut module.name);
+        }
+        if let Some((_, node)) = context.tree().entry(root, "params") {
+            module.params.extend(self.read_declarations(context, node)?);
+        }
+        if let Some((_, node)) = context.tree().entry(root, "exports") {
+            let exports: Vec<(usize, usize)> = match context.tree().node(node) {
+                Some(Node::List(items)) => items.iter().map(|item| (*item, *item)).collect(),
+                Some(Node::Map(pairs)) => pairs.clone(),
+                _ if context.is_null(node) => Vec::new(),
+                _ => vec![(node, node)],
+            };
+            for (name, value) in exports {
+                let (Some(name), Some(value)) = (context.text_of(name), context.text_of(value))
+                else {
+                    continue;
+                };
+                module.export_names.push(name.to_owned());
+                module.exports.push(value.to_owned());
+            }
+        }
+        Some(())
+    }
+}

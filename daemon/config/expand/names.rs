@@ -1,0 +1,142 @@
+//! The names in a scope: their values and their types, and the probes that they wait for.
+
+use crate::config::expand::evaluate::Scope;
+use crate::config::problem::quoted;
+use crate::expressions::{Environment, MapKey, Scope as Values, Value, ValueType};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Returns true if one of the names is a variable whose problem is reported.
+pub(super) fn has_failed(scope: &Scope, names: &BTreeSet<String>) -> bool {
+    let failed = &scope.vars.failed;
+    !failed.is_empty()
+        && names.iter().any(|name| {
+            let variable = name.strip_prefix("vars.").unwrap_or_default();
+            failed.contains(variable.split('.').next().unwrap_or_default())
+        })
+}
+
+/// Returns the probe that a name waits for.
+pub(super) fn missing_value(scope: &Scope, name: &str) -> Option<String> {
+    let mut steps = name.split('.');
+    match (steps.next()?, steps.next()) {
+        ("probe", Some(probe)) if !scope.probes.contains_key(probe) => {
+            Some(format!("probe[{probe}]"))
+        }
+        ("vars", Some(variable)) => scope.vars.unknown.get(variable).cloned(),
+        ("params", Some(param)) => scope.probe_params.get(param).cloned().flatten(),
+        _ => None,
+    }
+}
+
+/// Returns true if the type of a name is known, although its value may not be.
+pub(super) fn has_type(scope: &Scope, name: &str) -> bool {
+    let mut steps = name.split('.');
+    match (steps.next(), steps.next()) {
+        (Some("probe"), Some(probe)) => {
+            scope.probes.contains_key(probe) || scope.probe_types.contains_key(probe)
+        }
+        (Some("vars"), Some(variable)) if scope.vars.unknown.contains_key(variable) => {
+            match scope.vars.root.value_type.as_ref() {
+                ValueType::Map(keys) => keys.contains_key(variable),
+                _ => false,
+            }
+        }
+        _ => true,
+    }
+}
+
+/// Returns true if a name depends on a probe.
+pub(super) fn is_from_probe(scope: &Scope, name: &str) -> bool {
+    let mut steps = name.split('.');
+    match (steps.next(), steps.next()) {
+        (Some("probe"), _) => true,
+        (Some("vars"), Some(variable)) => scope.vars.from_probes.contains(variable),
+        (Some("params"), Some(param)) => scope.probe_params.contains_key(param),
+        _ => false,
+    }
+}
+
+/// Returns a copy of the value of a dotted name.
+pub(super) fn value_of(scope: &Scope, name: &str) -> Option<Value> {
+    value_ref(scope, name).cloned()
+}
+
+/// Returns the value of a dotted name.
+pub(super) fn value_ref<'scope>(scope: &'scope Scope, name: &str) -> Option<&'scope Value> {
+    let (root, path) = match name.split_once('.') {
+        Some((root, path)) => (root, Some(path)),
+        None => (name, None),
+    };
+    let value: &Value = match root {
+        "vars" if scope.params.is_none() => &scope.vars.root.value,
+        "facts" => &scope.facts.root().value,
+        "params" => &scope.params.as_ref()?.value,
+        "item" => &scope.item.as_ref()?.root.value,
+        "probe" => {
+            let (probe, rest) = path?.split_once('.').unwrap_or((path?, ""));
+            let value = scope.probes.get(probe)?;
+            return if rest.is_empty() { Some(value) } else { value.at_path(rest) };
+        }
+        _ => return None,
+    };
+    path.map_or(Some(value), |path| value.at_path(path))
+}
+
+/// Returns the types of the names in a scope.
+pub(super) fn environment(scope: &Scope, is_module: bool, with_facts: bool) -> Environment {
+    let mut environment = Environment::new().with_root("probe", probe_types(scope));
+    if with_facts {
+        environment = environment.with_root("facts", Arc::clone(&scope.facts.root().value_type));
+        for (name, reason) in crate::facts::display_facts() {
+            environment = environment.refuse(&format!("facts.{name}"), reason);
+        }
+    }
+    if is_module {
+        let reason = "a module sees its params and facts only; pass the value by `with:`";
+        environment = environment.refuse("vars", reason);
+    } else {
+        environment = environment.with_root("vars", Arc::clone(&scope.vars.root.value_type));
+    }
+    if let Some(params) = &scope.params {
+        environment = environment.with_root("params", Arc::clone(&params.value_type));
+    }
+    if let Some(item) = &scope.item {
+        let about = format!("items of `{}`", quoted(&item.of));
+        let value_type = Arc::clone(&item.root.value_type);
+        environment = environment.with_described_root("item", value_type, Some(&about));
+    }
+    environment
+}
+
+/// Returns the types of the probes: that of the value, or the declared one.
+fn probe_types(scope: &Scope) -> ValueType {
+    let declared = scope.probe_types.iter();
+    let declared = declared.map(|(name, of)| (name.clone(), MapKey::required(of.clone())));
+    let known = scope.probes.iter();
+    let known = known.map(|(name, value)| (name.clone(), MapKey::required(value.value_type())));
+    ValueType::Map(declared.chain(known).collect())
+}
+
+/// Returns the values of the names in a scope.
+pub(super) fn with_values<T>(
+    scope: &Scope,
+    is_module: bool,
+    run: impl FnOnce(&Values<'_>) -> T,
+) -> T {
+    let probes = Value::Map(BTreeMap::clone(&scope.probes));
+    let mut values = Values::new().with_root("probe", &probes);
+    if scope.facts.is_used() {
+        values = values.with_root("facts", &scope.facts.root().value);
+    }
+    if !is_module {
+        values = values.with_root("vars", &scope.vars.root.value);
+    }
+    if let Some(params) = &scope.params {
+        values = values.with_root("params", &params.value);
+    }
+    if let Some(item) = &scope.item {
+        values = values.with_root("item", &item.root.value);
+    }
+    run(&values)
+}

@@ -1,0 +1,252 @@
+//! Commands without a shell: the text is split into words first, so that one expression stays within one argument.
+
+use crate::config::document::tree::{Node, Tree};
+use crate::config::expand::evaluate::{Outcome, Written};
+use crate::config::expand::resources::fields::Target;
+use crate::config::expand::text::{Part, append_text, split_scalar};
+use crate::config::expand::{Context, Expander, copy_nodes};
+use crate::config::problem::code::Code;
+use crate::config::problem::{Problem, quoted};
+use crate::expressions::Value;
+use steadfast_resources::{FieldSpec, FieldType, KindSpec};
+
+impl Expander<'_> {
+    /// Expands a command. A text with expressions becomes `cmd` with its first word, and `args` with the others.
+    pub(in crate::config::expand) fn expand_command(
+        &mut self,
+        context: &Context,
+        (key, field, value): (usize, &'static FieldSpec, usize),
+        into: &mut Tree<'static>,
+        target: &mut Target,
+    ) -> Option<()> {
+        let text = context.text_of(value).filter(|text| text.contains("${")).map(str::to_owned);
+        let list = text.as_ref().and_then(|_| self.evaluate_list(context, (value, field)));
+        let is_list = match list {
+            Some(Outcome::Failed) => return None,
+            Some(Outcome::Known(found)) => matches!(found, Value::List(_)),
+            Some(Outcome::Unknown(_)) => true,
+            None => false,
+        };
+        let Some(text) = text.filter(|_| !is_list) else {
+            let expanded = self.expand_value(context, (value, field), into);
+            return Self::add_expanded(context, (key, expanded), into, target);
+        };
+        let mut words = Vec::new();
+        for word in split_words(&text) {
+            match self.expand_word(context, value, &word) {
+                Outcome::Known(word) => words.push(word),
+                Outcome::Unknown(until) => {
+                    target.unknown = Some(until);
+                    return Some(());
+                }
+                Outcome::Failed => return None,
+            }
+        }
+        if words.first().is_none_or(|word| word.trim().is_empty()) {
+            let what = format!("the command of `{}` would be empty", field.name);
+            self.report(context, value, Problem::new(Code::Expression, what));
+            return None;
+        }
+        let span = context.tree().span(value);
+        if field.takes == FieldType::Texts {
+            let words = words.into_iter().map(|word| into.push_text(word, false, span)).collect();
+            let node = into.push(Node::List(words), span);
+            return Self::add_expanded(context, (key, Outcome::Known(node)), into, target);
+        }
+        let takes_args =
+            field.name == "cmd" && target.spec.fields.iter().any(|it| it.name == "args");
+        let spaced =
+            words.iter().find(|word| word.is_empty() || word.contains(char::is_whitespace));
+        if let (Some(word), false) = (spaced, takes_args) {
+            let what = format!("one argument of `{}` would be {:?}", field.name, quoted(word));
+            let hint =
+                "this command is split at white space: give it a shell, and pass the value by env";
+            self.report(context, value, Problem::new(Code::Expression, what).hint(hint));
+            return None;
+        }
+        if !takes_args {
+            let node = into.push_text(words.join(" "), false, span);
+            return Self::add_expanded(context, (key, Outcome::Known(node)), into, target);
+        }
+        if context.tree().entry(target.item, "args").is_some() {
+            let what = "`cmd` with expressions and `args` exclude each other";
+            let hint = "put the program into `cmd`, and all arguments into `args`";
+            self.report(context, value, Problem::new(Code::Expression, what).hint(hint));
+            return None;
+        }
+        let mut words = words.into_iter();
+        let program = words.next().unwrap_or_default();
+        let node = into.push_text(program, false, span);
+        Self::add_expanded(context, (key, Outcome::Known(node)), into, target)?;
+        let args: Vec<usize> = words.map(|word| into.push_text(word, false, span)).collect();
+        if !args.is_empty() {
+            let key = into.push_text("args".to_owned(), true, span);
+            let list = into.push(Node::List(args), span);
+            target.pairs.push((key, list));
+        }
+        Some(())
+    }
+
+    /// Evaluates a text that is one expression, for a field of several words: a list gives the words. `None` for
+    /// another text.
+    fn evaluate_list(
+        &mut self,
+        context: &Context,
+        (node, field): (usize, &FieldSpec),
+    ) -> Option<Outcome<Value>> {
+        let text = context.text_of(node).filter(|_| field.takes == FieldType::Texts)?;
+        let is_one =
+            text.starts_with("${") && text.ends_with('}') && text.matches("${").count() == 1;
+        is_one.then(|| self.evaluate_scalar(context, node))
+    }
+
+    fn add_expanded(
+        context: &Context,
+        (key, expanded): (usize, Outcome<usize>),
+        into: &mut Tree<'static>,
+        target: &mut Target,
+    ) -> Option<()> {
+        match expanded {
+            Outcome::Known(node) => {
+                target.pairs.push((copy_nodes(context.tree(), key, into), node));
+            }
+            Outcome::Unknown(until) => target.unknown = Some(until),
+            Outcome::Failed => return None,
+        }
+        Some(())
+    }
+
+    /// Reports a value that cannot be a part of an argument.
+    fn no_argument(&mut self, context: &Context, node: usize, value: &Value) -> Outcome<String> {
+        let kind = crate::config::expand::values::kind_of(value);
+        let what = format!("an argument wants a string, the expression is {kind}");
+        self.report(context, node, Problem::new(Code::Expression, what));
+        Outcome::Failed
+    }
+
+    /// Reports an exec whose command would come from an expression: without `cmd` and `args` its name is the command,
+    /// and a shell may read it (S-18).
+    pub(in crate::config::expand) fn refuse_command_name(
+        &mut self,
+        context: &Context,
+        (spec, item): (&KindSpec, usize),
+    ) -> Option<()> {
+        if spec.kind != "exec" || has_command(context, item) {
+            return Some(());
+        }
+        let tree = context.tree();
+        let name = if tree.scalar(item).is_some() {
+            Some(item)
+        } else {
+            tree.entry(item, "name").map(|(_, name)| name)
+        };
+        let text = name.and_then(|name| context.text_of(name));
+        let parts = text.filter(|text| text.contains("${")).and_then(split_scalar);
+        let is_made =
+            parts.is_some_and(|parts| parts.iter().any(|part| matches!(part, Part::Expression(_))));
+        let what = match name {
+            Some(_) if is_made => "a command that is taken from `name` has no expressions",
+            None if context.scope.item.is_some() => {
+                "the item would be the command: an exec in a loop needs `cmd` or `args`"
+            }
+            _ => return Some(()),
+        };
+        let hint =
+            "write args: [/bin/echo, \"${…}\"]; or a shell, cmd: TEXT, and env: {NAME: \"${…}\"}";
+        self.report(context, name.unwrap_or(item), Problem::new(Code::Expression, what).hint(hint));
+        None
+    }
+
+    /// Evaluates one word of a command.
+    fn expand_word(&mut self, context: &Context, node: usize, word: &str) -> Outcome<String> {
+        let Some(parts) = split_scalar(word) else {
+            let what = "`${` without `}`";
+            let hint = "close the expression: ${…}; for a literal ${ write $${";
+            self.report(context, node, Problem::new(Code::Expression, what).hint(hint));
+            return Outcome::Failed;
+        };
+        let mut joined = String::new();
+        for part in parts {
+            let text = match part {
+                Part::Literal(text) => {
+                    joined.push_str(&text);
+                    continue;
+                }
+                Part::Expression(text) => text,
+            };
+            let written = Written::find(context, &text, context.tree().span(node));
+            match self.evaluate(context, written) {
+                Outcome::Known(value) => match value.embedded_text() {
+                    Some(text) if append_text(&mut joined, &text) => {}
+                    Some(_) => return self.too_long(context, node),
+                    None => return self.no_argument(context, node, &value),
+                },
+                Outcome::Unknown(until) => return Outcome::Unknown(until),
+                Outcome::Failed => return Outcome::Failed,
+            }
+        }
+        Outcome::Known(joined)
+    }
+}
+
+/// Returns true if an exec has a command of its own, written or received.
+fn has_command(context: &Context, item: usize) -> bool {
+    let tree = context.tree();
+    let is_command = |key: &str| key == "cmd" || key == "args" || key.starts_with("args.");
+    let is_filled = |value: usize| match tree.node(value) {
+        Some(Node::Scalar(scalar)) => !scalar.is_null() && !scalar.text.trim().is_empty(),
+        Some(Node::List(items)) => !items.is_empty(),
+        _ => true,
+    };
+    let has_key = |node: usize| {
+        let mut keys = tree.entries(node).iter();
+        keys.any(|(key, value)| context.text_of(*key).is_some_and(is_command) && is_filled(*value))
+    };
+    has_key(item) || tree.entry(item, "recv").is_some_and(|(_, received)| has_key(received))
+}
+
+/// Splits a command at white space outside of expressions.
+fn split_words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let mut rest = text;
+    while let Some(letter) = rest.chars().next() {
+        if rest.starts_with("${")
+            && let Some(parts) = split_scalar(rest)
+            && let Some(Part::Expression(expression)) = parts.first()
+        {
+            let length = expression.len() + 3;
+            word.push_str(rest.get(..length).unwrap_or(rest));
+            rest = rest.get(length..).unwrap_or_default();
+            continue;
+        }
+        if rest.starts_with("$${") {
+            word.push_str("$${");
+            rest = rest.get(3..).unwrap_or_default();
+            continue;
+        }
+        if letter.is_whitespace() {
+            if !word.is_empty() {
+                words.push(std::mem::take(&mut word));
+            }
+        } else {
+            word.push(letter);
+        }
+        rest = rest.get(letter.len_utf8()..).unwrap_or_default();
+    }
+    if !word.is_empty() {
+        words.push(word);
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split_words;
+
+    #[test]
+    fn an_expression_stays_within_one_word() {
+        assert_eq!(split_words("a ${b + \" \"}c  d"), ["a", "${b + \" \"}c", "d"]);
+        assert_eq!(split_words("$${a b}"), ["$${a", "b}"]);
+    }
+}

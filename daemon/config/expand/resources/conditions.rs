@@ -1,0 +1,165 @@
+//! Conditions (`when:`) and assertions.
+
+use crate::config::document::Inactivity;
+use crate::config::document::tree::Node;
+use crate::config::expand::evaluate::{Outcome, Written};
+use crate::config::expand::names::value_of;
+use crate::config::expand::values::shown;
+use crate::config::expand::{Context, Expander};
+use crate::config::problem::code::Code;
+use crate::config::problem::{Problem, quoted};
+use crate::expressions::{Value, ValueType};
+use std::sync::Arc;
+
+/// The result of a condition.
+pub(in crate::config::expand) enum Condition {
+    /// The condition holds; with its text.
+    Holds(Arc<str>),
+    /// The condition does not hold, or its value is not known yet.
+    Fails(Arc<Inactivity>),
+    /// A problem, already reported.
+    Wrong,
+}
+
+impl Expander<'_> {
+    /// Evaluates `when:`: an expression, or a list of expressions that must all hold.
+    pub(in crate::config::expand) fn evaluate_condition(
+        &mut self,
+        context: &Context,
+        node: usize,
+    ) -> Condition {
+        let items = match context.tree().node(node) {
+            Some(Node::List(items)) => items.clone(),
+            _ => vec![node],
+        };
+        let mut texts = Vec::new();
+        let mut failed = None;
+        for item in items {
+            let Some(text) = self.condition_text(context, item) else { return Condition::Wrong };
+            let written = Written::find(context, &text, context.tree().span(item));
+            match self.evaluate(context, written) {
+                Outcome::Known(Value::Bool(true)) => {}
+                Outcome::Known(Value::Bool(false)) => {
+                    failed = failed.or_else(|| Some(self.inactivity(context, &text)));
+                }
+                Outcome::Known(other) => {
+                    self.report_truth(context, item, (&text, &other.value_type()));
+                    return Condition::Wrong;
+                }
+                Outcome::Unknown(until) => {
+                    let found = self.type_of_unknown(context, written);
+                    if let Some(found) = found.filter(|found| *found != ValueType::Bool) {
+                        self.report_truth(context, item, (&text, &found));
+                        return Condition::Wrong;
+                    }
+                    failed = failed.or_else(|| {
+                        let (condition, unknown_until) = (text.clone(), Some(until));
+                        Some(Inactivity { condition, unknown_until, ..Inactivity::default() })
+                    });
+                }
+                Outcome::Failed => return Condition::Wrong,
+            }
+            texts.push(text);
+        }
+        match failed {
+            Some(inactivity) => Condition::Fails(Arc::new(inactivity)),
+            None => Condition::Holds(texts.join(" and ").into()),
+        }
+    }
+
+    /// Returns the text of a condition; reports the usual mistakes.
+    fn condition_text(&mut self, context: &Context, node: usize) -> Option<String> {
+        let scalar = context.tree().scalar(node).cloned();
+        let Some(scalar) = scalar.filter(|scalar| !scalar.is_null()) else {
+            let what = "a condition should be an expression, such as `when: vars.tls`";
+            let is_flow = context.tree().entries(node).iter().any(|(key, _)| *key > 0);
+            let hint =
+                if is_flow { "quote the expression as a whole" } else { "write an expression" };
+            self.report(context, node, Problem::new(Code::Condition, what).hint(hint));
+            return None;
+        };
+        let text = scalar.text.to_string();
+        let bare = text.trim();
+        if bare.starts_with("${") || bare.starts_with("{{") {
+            let inner = bare.trim_start_matches("${").trim_start_matches("{{");
+            let inner = inner.trim_end_matches("}}").trim_end_matches('}').trim();
+            let braces = if bare.starts_with("${") { "${ }" } else { "{{ }}" };
+            let what = format!("a condition has no `{braces}`: write `when: {}`", quoted(inner));
+            self.report(context, node, Problem::new(Code::Condition, what));
+            return None;
+        }
+        Some(text)
+    }
+
+    /// Reports a condition that is not bool.
+    fn report_truth(&mut self, context: &Context, node: usize, (text, found): (&str, &ValueType)) {
+        let text = quoted(text.trim());
+        let (kind, instead) = match found {
+            ValueType::Int => ("int", format!("{text} > 0")),
+            ValueType::Float => ("float", format!("{text} > 0")),
+            ValueType::Text => ("string", format!("{text} != \"\"")),
+            ValueType::List(_) => ("list", format!("{text} | length > 0")),
+            ValueType::Map(_) | ValueType::AnyMap(_) => ("map", format!("{text} | length > 0")),
+            ValueType::Bool | ValueType::Unknown => ("of no known type", text),
+        };
+        let what = format!("a condition must be bool, this is {kind}; write `{instead}`");
+        self.report(context, node, Problem::new(Code::Condition, what));
+    }
+
+    /// Describes a condition that does not hold.
+    fn inactivity(&mut self, context: &Context, text: &str) -> Inactivity {
+        let written =
+            Written { text, start: None, span: crate::config::source_file::Span::default() };
+        let expression = self.parse_expression(context, written);
+        let names = expression.map(|it| it.dependencies()).unwrap_or_default();
+        let value = |name: String| {
+            let value = shown(&value_of(&context.scope, &name)?);
+            Some((name, value))
+        };
+        Inactivity {
+            condition: text.trim().to_owned(),
+            values: names.into_iter().filter_map(value).collect(),
+            unknown_until: None,
+        }
+    }
+
+    /// Checks `assert:`, a list of `{that: EXPR, message: …}`.
+    pub(in crate::config::expand) fn check_asserts(&mut self, context: &Context, node: usize) {
+        if context.inactive.is_some() || context.is_null(node) {
+            return;
+        }
+        let Some(Node::List(items)) = context.tree().node(node) else {
+            let what = "`assert` should be a list of {that: EXPRESSION, message: TEXT}";
+            self.report(context, node, Problem::new(Code::Assert, what));
+            return;
+        };
+        for item in items.clone() {
+            let that = context.tree().entry(item, "that").map(|(_, value)| value);
+            let message = context.tree().entry(item, "message").map(|(_, value)| value);
+            let (Some(that), Some(message)) = (that, message) else {
+                let what = "an assertion needs `that` and `message`";
+                self.report(context, item, Problem::new(Code::Assert, what));
+                continue;
+            };
+            if let Condition::Fails(reason) = self.evaluate_condition(context, that) {
+                if reason.unknown_until.is_some() {
+                    continue;
+                }
+                let message = match self.evaluate_scalar(context, message) {
+                    Outcome::Known(value) => value.embedded_text().unwrap_or_default(),
+                    _ => continue,
+                };
+                let hint = crate::config::Inactive {
+                    identity: "".into(),
+                    condition: reason.condition.clone(),
+                    values: reason.values.clone(),
+                    unknown_until: None,
+                    place: (0, 0),
+                }
+                .condition_with_values();
+                let problem = Problem::new(Code::Assert, message).hint(format!("false: {hint}"));
+                self.report(context, that, problem);
+            }
+        }
+    }
+}

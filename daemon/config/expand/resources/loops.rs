@@ -1,0 +1,267 @@
+//! Loops (`for_each:`): the items with their keys and types.
+
+use crate::config::document::tree::Node;
+use crate::config::expand::evaluate::{LoopItem, Outcome, Root, Written};
+use crate::config::expand::modules::params::Declaration;
+use crate::config::expand::values::kind_of;
+use crate::config::expand::{Context, Expander};
+use crate::config::problem::code::Code;
+use crate::config::problem::{Problem, quoted};
+use crate::expressions::{Value, ValueType};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// A loop as written.
+struct Loop {
+    /// The list or map.
+    list: usize,
+    /// The field of each item that is its key.
+    key: Option<String>,
+    /// The declared keys of the items.
+    declared: Option<BTreeMap<String, Declaration>>,
+}
+
+impl Expander<'_> {
+    /// Returns the items of a loop; problems are reported.
+    pub(in crate::config::expand) fn loop_items(
+        &mut self,
+        context: &Context,
+        node: usize,
+    ) -> Option<Vec<Arc<LoopItem>>> {
+        let written = self.read_loop(context, node)?;
+        let (of, value) = self.loop_value(context, written.list)?;
+        let items = self.keyed_items(context, node, (&written, value))?;
+        let mut seen: HashMap<String, usize> = HashMap::new();
+        for (number, (key, _)) in items.iter().enumerate() {
+            if let Some(first) = seen.insert(key.clone(), number) {
+                let shown_key = quoted(key);
+                let what = format!(
+                    "two instances would be `{shown_key}`: items {} and {} of `{}`",
+                    first + 1,
+                    number + 1,
+                    quoted(&of)
+                );
+                let hint = "each item needs a key of its own";
+                self.report(context, node, Problem::new(Code::Loop, what).hint(hint));
+                return None;
+            }
+        }
+        let joined = self.item_type(context, node, (&written, &of), &items)?;
+        let (shared, joined) = match joined {
+            ItemType::Declared(shared) => (shared, None),
+            ItemType::Joined(joined) => (required_keys(&joined), Some(joined)),
+        };
+        let mut made = Vec::with_capacity(items.len());
+        for (key, value) in items {
+            let value = match &written.declared {
+                Some(declared) => self.complete_item(context, node, (&key, value), declared)?,
+                None => value,
+            };
+            let root = Root { value: Arc::new(value), value_type: Arc::clone(&shared) };
+            let (key, of, joined) = (key.into(), of.clone(), joined.clone());
+            made.push(Arc::new(LoopItem { key, root, of, joined }));
+        }
+        Some(made)
+    }
+
+    /// Reads the short form (an expression or a list) or the long form (a map with `in`).
+    fn read_loop(&mut self, context: &Context, node: usize) -> Option<Loop> {
+        let Some(Node::Map(pairs)) = context.tree().node(node) else {
+            return Some(Loop { list: node, key: None, declared: None });
+        };
+        let (mut list, mut key, mut declared) = (None, None, None);
+        for (at, value) in pairs.clone() {
+            match context.text_of(at) {
+                Some("in") => list = Some(value),
+                Some("key") => key = context.text_of(value).map(str::to_owned),
+                Some("item") => declared = Some(self.read_declarations(context, value)?),
+                other => {
+                    let what =
+                        format!("unknown key `{}` in `for_each`", quoted(other.unwrap_or("")));
+                    let hint = "valid keys: in, key, item; a map of items stands below `in`";
+                    self.report(context, at, Problem::new(Code::UnknownKey, what).hint(hint));
+                    return None;
+                }
+            }
+        }
+        let Some(list) = list else {
+            let what = "`for_each` needs `in`: a list or a map";
+            self.report(context, node, Problem::new(Code::Loop, what));
+            return None;
+        };
+        Some(Loop { list, key, declared })
+    }
+
+    /// Returns the list or map of a loop, and its text for messages.
+    fn loop_value(&mut self, context: &Context, node: usize) -> Option<(String, Value)> {
+        let Some(text) = context.text_of(node).map(str::to_owned) else {
+            if context.is_null(node) {
+                let what = "`for_each` needs a list or a map";
+                self.report(context, node, Problem::new(Code::Loop, what));
+                return None;
+            }
+            return Some(("the list".to_owned(), self.node_value(context, node)?));
+        };
+        if text.trim_start().starts_with("${") {
+            let inner =
+                text.trim().trim_start_matches("${").trim_end_matches('}').trim().to_owned();
+            let what = format!("a loop has no `${{ }}`: write `for_each: {}`", quoted(&inner));
+            self.report(context, node, Problem::new(Code::Loop, what));
+            return None;
+        }
+        let written = Written::find(context, &text, context.tree().span(node));
+        if !self.is_static(context, written, "`for_each`", node) {
+            return None;
+        }
+        match self.evaluate(context, written) {
+            Outcome::Known(value) => Some((text.trim().to_owned(), value)),
+            _ => None,
+        }
+    }
+
+    /// Returns the items with their keys.
+    fn keyed_items(
+        &mut self,
+        context: &Context,
+        node: usize,
+        (written, value): (&Loop, Value),
+    ) -> Option<Vec<(String, Value)>> {
+        let refuse = |this: &mut Self, what: String, hint: &str| {
+            this.report(context, node, Problem::new(Code::Loop, what).hint(hint));
+            None
+        };
+        let list = match value {
+            Value::Map(entries) => {
+                let item = |(key, value): (String, Value)| {
+                    let entries = [("key", Value::Text(key.clone())), ("value", value)];
+                    let entries = entries.map(|(name, value)| (name.to_owned(), value));
+                    (key, Value::Map(entries.into()))
+                };
+                return Some(entries.into_iter().map(item).collect());
+            }
+            Value::List(items) => items,
+            other => {
+                let what = format!("`for_each` needs a list or a map, found {}", kind_of(&other));
+                return refuse(self, what, "for example: for_each: vars.users");
+            }
+        };
+        let mut items = Vec::with_capacity(list.len());
+        for item in list {
+            let key = match (&item, &written.key) {
+                (Value::Map(entries), Some(field)) => {
+                    if let Some(key) = entries.get(field).and_then(Value::embedded_text) {
+                        key
+                    } else {
+                        let what = format!("an item of the loop has no key `{}`", quoted(field));
+                        return refuse(self, what, "each item needs this field, as a string");
+                    }
+                }
+                (Value::Map(_), None) => {
+                    let what = "a loop over a list of maps needs `key`".to_owned();
+                    let hint =
+                        "write: for_each: {in: LIST, key: FIELD}, where FIELD names each item";
+                    return refuse(self, what, hint);
+                }
+                (other, _) => {
+                    if let Some(key) = other.embedded_text() {
+                        key
+                    } else {
+                        let what = format!("an item of the loop is {}", kind_of(other));
+                        return refuse(self, what, "items are strings, or maps with a key");
+                    }
+                }
+            };
+            items.push((key, item));
+        }
+        Some(items)
+    }
+
+    /// Returns the declared type of the items, or their common type.
+    fn item_type(
+        &mut self,
+        context: &Context,
+        node: usize,
+        (written, of): (&Loop, &str),
+        items: &[(String, Value)],
+    ) -> Option<ItemType> {
+        let mut types = items.iter().map(|(_, item)| item.value_type());
+        let first = types.next().unwrap_or(ValueType::Unknown);
+        let joined = types.fold(first, |joined, next| joined.join(&next));
+        let Some(declared) = &written.declared else {
+            if joined == ValueType::Unknown && items.len() > 1 {
+                let what = format!("the items of `{}` have different types", quoted(of));
+                self.report(context, node, Problem::new(Code::Loop, what));
+                return None;
+            }
+            return Some(ItemType::Joined(Arc::new(joined)));
+        };
+        let own = crate::config::expand::modules::params::type_of(declared);
+        let is_of_map = items.iter().all(|(_, item)| {
+            matches!(item, Value::Map(it) if it.len() == 2 && it.contains_key("key") && it.contains_key("value"))
+        }) && written.key.is_none();
+        Some(ItemType::Declared(Arc::new(if is_of_map {
+            let key = crate::expressions::MapKey::required(ValueType::Text);
+            let value = crate::expressions::MapKey::required(own);
+            ValueType::Map([("key".to_owned(), key), ("value".to_owned(), value)].into())
+        } else {
+            own
+        })))
+    }
+
+    /// Checks an item against the declaration, and adds its defaults.
+    fn complete_item(
+        &mut self,
+        context: &Context,
+        node: usize,
+        (key, item): (&str, Value),
+        declared: &BTreeMap<String, Declaration>,
+    ) -> Option<Value> {
+        let what = format!("item `{}`", quoted(key));
+        match item {
+            Value::Map(mut entries) if entries.len() == 2 && entries.contains_key("value") => {
+                let Some(Value::Map(fields)) = entries.remove("value") else {
+                    let problem = format!("{what} should be a map");
+                    self.report(context, node, Problem::new(Code::Loop, problem));
+                    return None;
+                };
+                let fields = self.complete_fields(context, node, (&what, fields), declared)?;
+                entries.insert("value".to_owned(), Value::Map(fields));
+                Some(Value::Map(entries))
+            }
+            Value::Map(fields) => {
+                Some(Value::Map(self.complete_fields(context, node, (&what, fields), declared)?))
+            }
+            _ => {
+                let problem = format!("{what} should be a map");
+                self.report(context, node, Problem::new(Code::Loop, problem));
+                None
+            }
+        }
+    }
+}
+
+/// The type of the items of a loop.
+enum ItemType {
+    Declared(Arc<ValueType>),
+    Joined(Arc<ValueType>),
+}
+
+/// Returns a type without optional keys: the use of a key that an item lacks is reported before the types are checked.
+fn required_keys(of: &ValueType) -> Arc<ValueType> {
+    fn strict(of: &ValueType) -> ValueType {
+        match of {
+            ValueType::Map(keys) => ValueType::Map(
+                keys.iter()
+                    .map(|(name, key)| {
+                        (
+                            name.clone(),
+                            crate::expressions::MapKey::required(strict(&key.value_type)),
+                        )
+                    })
+                    .collect(),
+            ),
+            other => other.clone(),
+        }
+    }
+    Arc::new(strict(of))
+}

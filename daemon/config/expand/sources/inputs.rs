@@ -1,0 +1,227 @@
+//! The inputs of an expansion: the files that it reads, and the values that the caller gives.
+//!
+//! An expansion from stored texts reads no file of the host: a file that is not stored does not exist.
+
+use crate::config::problem::Problem;
+use crate::config::problem::code::Code;
+use crate::config::read::files;
+use crate::config::source_file::{Role, SourceFile};
+use crate::config::{Options, Stored, UsedInputs};
+use crate::expressions::Value;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The values that do not come from files of the graph. They are stored with the texts of a graph.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(in crate::config) struct GivenValues {
+    /// The values of `--var`, in order.
+    #[serde(default)]
+    pub(in crate::config) vars: Vec<(String, String)>,
+    /// The files of `--vars` and of the settings, lowest first.
+    #[serde(default)]
+    pub(in crate::config) vars_files: Vec<PathBuf>,
+    /// The facts; none if the graph uses none.
+    #[serde(default)]
+    pub(in crate::config) facts: Option<Value>,
+    /// The values of probes, by name.
+    #[serde(default)]
+    pub(in crate::config) probes: BTreeMap<String, Value>,
+}
+
+/// The files and values of an expansion.
+pub(in crate::config::expand) struct Inputs {
+    /// All files, the graph files first.
+    pub(in crate::config::expand) sources: Vec<Arc<SourceFile>>,
+    /// The number of graph files.
+    pub(in crate::config::expand) roots: usize,
+    pub(in crate::config::expand) vars: Vec<(String, String)>,
+    pub(in crate::config::expand) vars_files: Vec<PathBuf>,
+    pub(in crate::config::expand) facts: Option<Value>,
+    pub(in crate::config::expand) probes: Option<BTreeMap<String, Value>>,
+    /// The files and folders of the host that the expansion looked for, whether they exist or not.
+    pub(in crate::config::expand) sought: BTreeSet<PathBuf>,
+    /// The bytes of all files.
+    bytes: usize,
+    /// The stored files, if nothing is read from the host.
+    stored: Option<Vec<SourceFile>>,
+}
+
+impl Inputs {
+    /// Collects the inputs of a caller, or those that were stored.
+    pub(in crate::config::expand) fn new(
+        roots: Vec<SourceFile>,
+        stored: Option<Stored>,
+        options: &Options,
+    ) -> Self {
+        let given = match &stored {
+            Some(Stored { values: Some(values), .. }) => {
+                serde_json::from_str(&values.text).unwrap_or_default()
+            }
+            _ => GivenValues {
+                vars: options.vars.clone(),
+                vars_files: options.vars_files.clone(),
+                facts: options.facts.as_deref().cloned(),
+                probes: options.probes.as_deref().cloned().unwrap_or_default(),
+            },
+        };
+        // Values of the caller replace stored ones: a fact or a probe of the running graph has changed.
+        let facts = options.facts.as_deref().cloned().or(given.facts);
+        let probes = options.probes.as_deref().cloned().unwrap_or(given.probes);
+        Self {
+            roots: roots.len(),
+            bytes: roots.iter().map(|source| source.text.len()).sum(),
+            sources: roots.into_iter().map(Arc::new).collect(),
+            vars: given.vars,
+            vars_files: given.vars_files,
+            facts,
+            probes: Some(probes),
+            sought: BTreeSet::new(),
+            stored: stored.map(|stored| stored.files),
+        }
+    }
+
+    /// Returns the number of bytes of all files.
+    pub(in crate::config::expand) const fn text_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Returns the index of a file; the file is read at its first use. `None` means that there is no such file.
+    pub(in crate::config::expand) fn read(
+        &mut self,
+        path: &Path,
+        display: &str,
+    ) -> Result<Option<usize>, Problem> {
+        let path = normal(path);
+        if let Some(known) = self.sources.iter().position(|source| source.path == path) {
+            return Ok(Some(known));
+        }
+        let source = if let Some(stored) = &mut self.stored {
+            let found = stored.iter().position(|source| source.path == path);
+            found.map(|at| stored.swap_remove(at))
+        } else {
+            self.sought.insert(path.clone());
+            files::read_used(&path, display)?
+        };
+        Ok(source.map(|source| {
+            self.bytes += source.text.len();
+            self.sources.push(Arc::new(source));
+            self.sources.len() - 1
+        }))
+    }
+
+    /// Returns the files that a pattern with `*` and `?` in its last part names, sorted.
+    pub(in crate::config::expand) fn matching(&mut self, pattern: &Path) -> Vec<PathBuf> {
+        let pattern = normal(pattern);
+        let (Some(folder), Some(name)) = (pattern.parent(), pattern.file_name()) else {
+            return Vec::new();
+        };
+        let name = name.to_string_lossy();
+        let is_meant = |path: &Path| {
+            let own = path.file_name().map(|own| own.to_string_lossy().into_owned());
+            let own = own.filter(|own| !own.starts_with('.'));
+            path.parent() == Some(folder) && own.is_some_and(|own| matches_pattern(&name, &own))
+        };
+        let mut found: Vec<PathBuf> = if let Some(stored) = &self.stored {
+            stored.iter().map(|source| source.path.clone()).collect()
+        } else {
+            let has_pattern = name.contains(['*', '?']);
+            self.sought.insert(if has_pattern { folder.to_owned() } else { pattern.clone() });
+            files::list_folder(folder)
+        };
+        found.extend(self.sources.iter().map(|source| source.path.clone()));
+        found.retain(|path| is_meant(path));
+        found.sort();
+        found.dedup();
+        found
+    }
+
+    /// Stores the values that the expansion used, as a text beside those of the files.
+    pub(in crate::config::expand) fn record_values(
+        &mut self,
+        used: &UsedInputs,
+        probes: &BTreeMap<String, Value>,
+    ) {
+        let values = GivenValues {
+            vars: std::mem::take(&mut self.vars),
+            vars_files: std::mem::take(&mut self.vars_files),
+            facts: used.used_facts(),
+            probes: probes.clone(),
+        };
+        let Ok(text) = serde_json::to_string(&values) else { return };
+        let path = PathBuf::from("-values");
+        let mut source = SourceFile::new("given values", path, PathBuf::new(), text);
+        source.role = Role::Values;
+        self.sources.push(Arc::new(source));
+    }
+}
+
+/// Returns a path without `.` and `..`, as written: links are not followed.
+pub(in crate::config::expand) fn normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for part in path.components() {
+        match part {
+            std::path::Component::CurDir => {}
+            std::path::Component::ParentDir => {
+                normal.pop();
+            }
+            part => normal.push(part),
+        }
+    }
+    normal
+}
+
+/// Returns true if a name fits a pattern with `*` and `?`.
+pub(in crate::config::expand) fn matches_pattern(pattern: &str, name: &str) -> bool {
+    let (pattern, name): (Vec<char>, Vec<char>) =
+        (pattern.chars().collect(), name.chars().collect());
+    let (mut at, mut from) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while from < name.len() {
+        match pattern.get(at) {
+            Some('*') => {
+                star = Some((at, from));
+                at += 1;
+            }
+            Some(one) if *one == '?' || Some(one) == name.get(from) => {
+                at += 1;
+                from += 1;
+            }
+            _ => match star {
+                Some((star_at, start)) => {
+                    star = Some((star_at, start + 1));
+                    at = star_at + 1;
+                    from = start + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern.iter().skip(at).all(|rest| *rest == '*')
+}
+
+/// Returns the problem of a file that does not exist.
+pub(in crate::config::expand) fn missing_file(display: &str) -> Problem {
+    let what = format!("no such file: `{}`", crate::config::problem::quoted(display));
+    Problem::new(Code::Include, what).hint("a path is relative to the file that names it")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches_pattern;
+
+    #[test]
+    fn patterns_match_names() {
+        for (pattern, name, fits) in [
+            ("*.yaml", "a.yaml", true),
+            ("*.yaml", "a.yml", false),
+            ("a?c*", "abcd", true),
+            ("*a*b", "xaxxb", true),
+            ("*a*b", "xaxxbc", false),
+            ("a", "a", true),
+        ] {
+            assert_eq!(matches_pattern(pattern, name), fits, "{pattern} {name}");
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! The sources of an expansion: files and includes, variables, facts of the host, and types of probes.
+//!
+//! Reading order: `inputs` (files), `include`, `variables`, `host_facts`, `probe_types`. Nothing outside of this
+//! folder reads a file.
+
+pub(in crate::config::expand) mod host_facts;
+pub(in crate::config::expand) mod include;
+pub(in crate::config::expand) mod inputs;
+pub(in crate::config::expand) mod probe_types;
+pub(in crate::config::expand) mod variables;

@@ -1,0 +1,108 @@
+//! The declared types of probes: an expression is checked before its probe has answered.
+
+use crate::config::document::tree::{Node, Tree};
+use crate::config::expand::evaluate::{Outcome, Root, Written};
+use crate::config::expand::text::Part;
+use crate::config::expand::{Context, Expander};
+use crate::expressions::{MapKey, Value, ValueType};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The declared types of the probes of one instance; none for a name with two types, and for JSON.
+pub(in crate::config::expand) type DeclaredProbes = BTreeMap<String, Option<ValueType>>;
+
+impl Expander<'_> {
+    /// Notes the probes that a file declares, in the instance of its context.
+    pub(in crate::config::expand) fn note_probes(&mut self, context: &Context) {
+        let tree = context.tree();
+        let resources = tree.root().and_then(|root| tree.entry(root, "resources"));
+        let probes = resources.and_then(|(_, kinds)| tree.entry(kinds, "probe"));
+        let Some(Node::List(items)) = probes.and_then(|(_, list)| tree.node(list)) else { return };
+        let instance = &context.origin.instance;
+        let known = self.probes.entry(Arc::clone(instance)).or_default();
+        for item in items {
+            let Some(name) = probe_name(tree, *item) else { continue };
+            let of = declared_type(tree, *item);
+            let first = known.entry(name).or_insert_with(|| of.clone());
+            if *first != of {
+                *first = None;
+            }
+        }
+    }
+
+    /// Checks the definition of a variable that waits for a probe, and notes its type.
+    pub(super) fn unknown_variable(
+        &mut self,
+        name: &str,
+        context: &Context,
+        node: usize,
+    ) -> Outcome<Value> {
+        let outcome = self.evaluate_scalar(context, node);
+        let parts = self.split_node(context, node);
+        let of = match parts.as_deref() {
+            Some([Part::Expression(text)]) => {
+                let written = Written::find(context, text, context.tree().span(node));
+                match &outcome {
+                    Outcome::Unknown(_) => self.type_of_unknown(context, written),
+                    _ => None,
+                }
+            }
+            _ => Some(ValueType::Text),
+        };
+        self.variables.unknown_types.extend(of.map(|of| (name.to_owned(), of)));
+        outcome
+    }
+
+    /// Gives a context the types of the probes that its instance declares so far.
+    pub(in crate::config::expand) fn see_probes(&self, context: &mut Context) {
+        let Some(known) = self.probes.get(&context.origin.instance) else { return };
+        let typed = known.iter().filter_map(|(name, of)| Some((name.clone(), of.clone()?)));
+        let typed: BTreeMap<String, ValueType> = typed.collect();
+        if *context.scope.probe_types != typed {
+            context.scope.probe_types = Arc::new(typed);
+        }
+    }
+}
+
+/// Returns the root of variables: the known values, and the types of those that wait for a probe.
+pub(super) fn with_types(
+    known: BTreeMap<String, Value>,
+    unknown: &BTreeMap<String, ValueType>,
+) -> Root {
+    let root = Root::of(Value::Map(known));
+    if unknown.is_empty() {
+        return root;
+    }
+    let ValueType::Map(mut keys) = ValueType::clone(&root.value_type) else { return root };
+    keys.extend(unknown.iter().map(|(name, of)| (name.clone(), MapKey::required(of.clone()))));
+    Root { value_type: Arc::new(ValueType::Map(keys)), ..root }
+}
+
+/// Returns the name of a probe, if no expression and no loop makes it.
+fn probe_name(tree: &Tree<'static>, item: usize) -> Option<String> {
+    let is_loop = tree.entry(item, "for_each").is_some();
+    let name = tree.entry(item, "name").map_or(item, |(_, name)| name);
+    let name = tree.scalar(name).filter(|name| !is_loop && !name.text.contains("${"))?;
+    Some(name.text.to_string())
+}
+
+/// Returns the type of the answer, as the kind `probe` reads its fields; none for JSON.
+fn declared_type(tree: &Tree<'static>, item: usize) -> Option<ValueType> {
+    let text = |node: usize, key: &str| {
+        let (_, value) = tree.entry(node, key)?;
+        tree.scalar(value).map(|scalar| scalar.text.to_string())
+    };
+    let value = tree.entry(item, "value").map(|(_, value)| value);
+    let of_value = |key: &str| value.and_then(|value| text(value, key));
+    match text(item, "type").or_else(|| of_value("type")).as_deref() {
+        Some("text" | "string") => Some(ValueType::Text),
+        Some("int") => Some(ValueType::Int),
+        Some("float") => Some(ValueType::Float),
+        Some("bool") => Some(ValueType::Bool),
+        Some(_) => None,
+        None if of_value("json").is_some() || of_value("lines").is_some() => None,
+        None if of_value("match").is_some() => Some(ValueType::Bool),
+        None if of_value("exit").as_deref() == Some("true") => Some(ValueType::Int),
+        None => Some(ValueType::Text),
+    }
+}

@@ -1,0 +1,141 @@
+//! Unknown kinds, fields and keys: each is an error, with the nearest known name.
+
+use super::foreign_words;
+use super::{Entry, Reader, TOP};
+use crate::config::ast::Relation;
+use crate::config::checks::metaparams::{ALIASES, LABELS, META};
+use crate::config::hidden::is_secret_key;
+use crate::config::problem::code::Code;
+use crate::config::problem::{Problem, quoted};
+use crate::config::source_file::Span;
+use crate::nearest_name::{hint_for_unknown, most_similar, nearest};
+use std::fmt::Display;
+use steadfast_resources::{FieldSpec, KindSpec, Receives};
+
+impl<'t> Reader<'t, '_> {
+    /// Reports a kind that this build does not have, with the nearest name.
+    pub(super) fn unknown_kind(&mut self, kind: Entry<'t>) {
+        let name = quoted(kind.key);
+        let problem = if self.kinds.is_elsewhere(kind.key) {
+            let problem =
+                Problem::new(Code::KindLater, format!("kind `{name}` is not in this build"));
+            let known: Vec<&str> = self.kinds.names().collect();
+            problem.hint(known_kinds(kind.key, &known))
+        } else {
+            let foreign = foreign_words::kind_for(kind.key).filter(|it| self.kinds.is_known(it));
+            let near = foreign.or_else(|| nearest(kind.key, self.kinds.names()));
+            let near = near.map(|near| match foreign {
+                Some(kind) => format!("write: {kind}:"),
+                None => format!("did you mean `{near}`?"),
+            });
+            let known: Vec<&str> = self.kinds.names().collect();
+            let hint = near.unwrap_or_else(|| known_kinds(kind.key, &known));
+            Problem::new(Code::UnknownKind, format!("unknown kind `{name}`")).hint(hint)
+        };
+        self.say(problem.at(Some(self.place_of(kind.key_span))));
+    }
+
+    /// Returns the field that a key names, or reports that the kind does not have it.
+    pub(super) fn known_field(
+        &mut self,
+        spec: &'static KindSpec,
+        entry: Entry<'t>,
+        what: impl Display,
+    ) -> Option<&'static FieldSpec> {
+        let field = spec.fields.iter().find(|field| field.name == entry.key);
+        if field.is_none() {
+            self.report_unknown_field(spec, entry, &what.to_string());
+        }
+        field
+    }
+
+    /// Reports a field that a kind does not have, with the nearest field, or the word that other tools use for it.
+    fn report_unknown_field(&mut self, spec: &KindSpec, entry: Entry<'t>, what: &str) {
+        let mut known: Vec<&str> = vec!["name", "meta", "export", ALIASES.name, LABELS.name];
+        if spec.fields.iter().any(|field| field.receives > Receives::Nothing) {
+            known.push("recv");
+        }
+        known
+            .extend(spec.fields.iter().filter(|f| !f.later && f.ignored.is_none()).map(|f| f.name));
+        known.extend(Relation::NAMES);
+        if META.iter().any(|field| field.name == entry.key) {
+            let problem = format!("unknown key `{}` in {what}", quoted(entry.key));
+            let problem = Problem::new(Code::UnknownKey, problem);
+            let hint = format!("put the key below `meta`: meta: {{ {}: … }}", entry.key);
+            self.say(problem.hint(hint).at(Some(self.place_of(entry.key_span))));
+        } else if let Some(hint) = foreign_words::hint_for(
+            entry.key,
+            spec,
+            // A value that may be a secret is not repeated.
+            self.scalar(entry.value)
+                .map(|value| &*value.text)
+                .filter(|_| !is_secret_key(entry.key)),
+        ) {
+            let problem = format!("unknown key `{}` in {what}", quoted(entry.key));
+            let place = self.place_of(entry.key_span);
+            self.say(Problem::new(Code::UnknownKey, problem).hint(hint).at(Some(place)));
+        } else {
+            self.unknown(entry.key, entry.key_span, what, &known);
+        }
+    }
+
+    /// Reports a key at the top of a graph file that no graph has.
+    pub(super) fn unknown_top(&mut self, key: &str, span: Span) {
+        let place = Some(self.place_of(span));
+        let problem = match key {
+            "remote" => Problem::new(Code::KeyLater, "`remote` is not in this build")
+                .hint("run steadfast on each host"),
+            "types" => Problem::new(Code::UnknownKey, "unknown key `types`")
+                .hint("use `resources` instead"),
+            kind if self.kinds.find(kind).is_some() => {
+                let what = format!("the kind `{}` stands at the top of the file", quoted(kind));
+                Problem::new(Code::UnknownKey, what).hint("put it below `resources:`")
+            }
+            _ => {
+                let hint = nearest(key, TOP).map(|near| format!("did you mean `{near}`?"));
+                let known = format!("valid keys: {}", TOP.join(", "));
+                Problem::new(Code::UnknownKey, format!("unknown key `{}`", quoted(key)))
+                    .hint(hint.unwrap_or(known))
+            }
+        };
+        self.say(problem.at(place));
+    }
+
+    /// Reports a key that an object does not have, with the nearest known key.
+    pub(in crate::config) fn unknown(
+        &mut self,
+        key: &str,
+        span: Span,
+        what: impl Display,
+        known: &[&str],
+    ) {
+        let what = what.to_string();
+        let hint = hint_for_unknown(key, known, explained_topic(&what));
+        let problem = format!("unknown key `{}` in {what}", quoted(key));
+        let place = self.place_of(span);
+        self.say(Problem::new(Code::UnknownKey, problem).hint(hint).at(Some(place)));
+    }
+}
+
+/// Returns the topic of `steadfast explain` for the keys of an object of the graph, as messages name it.
+fn explained_topic(what: &str) -> Option<&str> {
+    if what.starts_with("`meta`") {
+        return Some("meta");
+    }
+    if what == "the settings" {
+        return Some("settings");
+    }
+    if let Some((_, rest)) = what.split_once("entry of `") {
+        return rest.split_once('`').map(|(kind, _)| kind);
+    }
+    what.split_once('[').map(|(kind, _)| kind)
+}
+
+/// Names the kinds of this build: all if they are few, else the most similar ones and a pointer.
+fn known_kinds(word: &str, known: &[&str]) -> String {
+    if known.len() <= 8 {
+        return format!("kinds of this build: {}", known.join(", "));
+    }
+    let few = most_similar(word, known).join("`, `");
+    format!("similar kinds: `{few}`; `steadfast explain` lists all")
+}

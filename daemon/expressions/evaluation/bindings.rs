@@ -1,0 +1,246 @@
+//! The work of values that a template binds to names. A name that is bound to a list of itself, again and again, stands
+//! for an endless text in few bytes: each bound value is charged with all of its parts.
+//!
+//! The engine has no hook for a binding. A check is added behind each tag that binds names, as text of the template,
+//! and taken away from the places of errors.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// The filter that charges a value.
+pub(super) const CHARGE: &str = "steadfast_charge";
+
+/// A part of a template between two delimiters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Code {
+    /// The bytes between the delimiters.
+    pub(super) inside: Range<usize>,
+    /// True for `{% %}`, false for `{{ }}`.
+    pub(super) is_tag: bool,
+}
+
+/// Returns the code of a template; comments and raw blocks have none.
+pub(super) fn code_of(source: &str) -> Vec<Code> {
+    let mut all = Vec::new();
+    let mut at = 0;
+    while let Some(open) = source.get(at..).and_then(|rest| rest.find('{')).map(|open| at + open) {
+        let inner = open + 2;
+        let is_tag = match source.get(open..inner) {
+            Some("{{") => false,
+            Some("{%") => true,
+            Some("{#") => {
+                let rest = source.get(inner..).unwrap_or_default();
+                let Some(close) = rest.find("#}") else { break };
+                at = inner + close + 2;
+                continue;
+            }
+            _ => {
+                at = open + 1;
+                continue;
+            }
+        };
+        let Some(length) = code_length(source.get(inner..).unwrap_or_default(), is_tag) else {
+            break;
+        };
+        let inside = inner..inner + length;
+        at = inside.end + 2;
+        if is_tag && words(source.get(inside.clone()).unwrap_or_default()).0 == "raw" {
+            let rest = source.get(at..).unwrap_or_default();
+            let Some(close) = rest.find("endraw") else { break };
+            at += close;
+            continue;
+        }
+        all.push(Code { inside, is_tag });
+    }
+    all
+}
+
+/// Returns the number of bytes before the closing delimiter; quotes and braces within are skipped.
+fn code_length(text: &str, is_tag: bool) -> Option<usize> {
+    let close = if is_tag { "%}" } else { "}}" };
+    let (mut depth, mut quote, mut is_escaped) = (0_usize, None, false);
+    for (at, letter) in text.char_indices() {
+        match (quote, letter) {
+            (Some(_), _) if is_escaped => is_escaped = false,
+            (Some(_), '\\') => is_escaped = true,
+            (Some(open), letter) if open == letter => quote = None,
+            (Some(_), _) => {}
+            _ if depth == 0 && text.get(at..).is_some_and(|rest| rest.starts_with(close)) => {
+                return Some(at);
+            }
+            (None, '"' | '\'') => quote = Some(letter),
+            (None, '{') => depth += 1,
+            (None, '}') => depth = depth.saturating_sub(1),
+            (None, _) => {}
+        }
+    }
+    None
+}
+
+/// Returns the first word of a tag, and the rest.
+fn words(tag: &str) -> (&str, &str) {
+    let tag = tag.trim_start_matches(['-', '+']).trim_start();
+    let end = tag.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(tag.len());
+    tag.split_at(end)
+}
+
+/// Adds a check behind each tag that binds names.
+pub(super) fn with_checks(source: &str) -> String {
+    let mut text = String::with_capacity(source.len());
+    let mut done = 0;
+    for code in code_of(source).into_iter().filter(|code| code.is_tag) {
+        let tag = source.get(code.inside.clone()).unwrap_or_default();
+        let names = bound_names(tag);
+        if names.is_empty() {
+            continue;
+        }
+        let end = code.inside.end + 2;
+        text.push_str(source.get(done..end).unwrap_or_default());
+        done = end;
+        // White space behind the tag is trimmed as before.
+        let trim = tag.chars().last().filter(|last| ['-', '+'].contains(last));
+        for (number, name) in names.iter().enumerate() {
+            let trim = trim.filter(|_| number + 1 == names.len()).map(String::from);
+            let trim = trim.unwrap_or_default();
+            text.push_str(&format!(
+                "{{% if {name} is defined %}}{{% set {name} = {name}|{CHARGE} %}}{{% endif {trim}%}}"
+            ));
+        }
+    }
+    text.push_str(source.get(done..).unwrap_or_default());
+    text
+}
+
+/// Takes the checks away again; returns the text as written, and the offset there.
+pub(super) fn without_checks(text: &str, offset: usize) -> (Cow<'_, str>, usize) {
+    if !text.contains(CHARGE) {
+        return (Cow::Borrowed(text), offset);
+    }
+    let pattern = format!(
+        "\\{{% if [A-Za-z0-9_.]+ is defined %\\}}\\{{% set [A-Za-z0-9_.]+ = [A-Za-z0-9_.]+\\|{CHARGE} %\\}}\\{{% endif [-+]?%\\}}"
+    );
+    let Ok(pattern) = regex_lite::Regex::new(&pattern) else {
+        return (Cow::Borrowed(text), offset);
+    };
+    let mut moved = offset;
+    for found in pattern.find_iter(text).filter(|found| found.start() < offset) {
+        moved -= found.end().min(offset) - found.start();
+    }
+    (pattern.replace_all(text, ""), moved)
+}
+
+/// Returns the names that a tag binds to values.
+fn bound_names(tag: &str) -> Vec<String> {
+    let tag = tag.trim_end().trim_end_matches(['-', '+']);
+    let (word, rest) = words(tag);
+    let targets = |text: &str| -> Vec<String> {
+        let names = text.split([',', '(', ')']).map(str::trim);
+        names.filter(|name| is_name(name)).map(str::to_owned).collect()
+    };
+    match word {
+        "set" => parts(rest, '=')
+            .first()
+            .filter(|first| first.len() < rest.len())
+            .map_or_else(Vec::new, |first| targets(first)),
+        "with" => parts(rest, ',').iter().flat_map(|pair| targets(parts(pair, '=')[0])).collect(),
+        "for" => targets(rest.get(..start_of_in(rest)).unwrap_or_default()),
+        "macro" | "call" => {
+            let (name, list) = rest.split_once('(').unwrap_or((rest, ""));
+            if word == "call" && !name.trim().is_empty() {
+                return Vec::new();
+            }
+            // A closing parenthesis at the outer level ends the list.
+            let list = parts(list, ')')[0];
+            parts(list, ',').iter().flat_map(|param| targets(parts(param, '=')[0])).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the offset of the word `in` of a loop.
+fn start_of_in(text: &str) -> usize {
+    let is_word = |at: &usize| {
+        let before = text.get(..*at).unwrap_or_default().chars().last();
+        let after = text.get(at + 2..).unwrap_or_default().chars().next();
+        !before.is_none_or(is_letter) && !after.is_none_or(is_letter)
+    };
+    text.match_indices("in").map(|(at, _)| at).find(is_word).unwrap_or(0)
+}
+
+const fn is_letter(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || letter == '_'
+}
+
+/// Splits a text at a letter outside of quotes and brackets; the list has at least one part.
+fn parts(text: &str, at: char) -> Vec<&str> {
+    let (mut depth, mut quote, mut start) = (0_usize, None, 0);
+    let mut all = Vec::new();
+    for (index, letter) in text.char_indices() {
+        match (quote, letter) {
+            (Some(open), letter) if open == letter => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') => quote = Some(letter),
+            (None, letter) if letter == at && depth == 0 => {
+                all.push(text.get(start..index).unwrap_or_default());
+                start = index + letter.len_utf8();
+            }
+            (None, '[' | '{' | '(') => depth += 1,
+            (None, ']' | '}' | ')') => depth = depth.saturating_sub(1),
+            (None, _) => {}
+        }
+    }
+    all.push(text.get(start..).unwrap_or_default());
+    all
+}
+
+fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{bound_names, code_of, with_checks, without_checks};
+
+    #[test]
+    fn bindings_are_found() {
+        for (tag, names) in [
+            (" set a = 1 ", "a"),
+            ("- set n.x = [n.x, n.x] -", "n.x"),
+            (" set a, b = (1, 2) ", "a b"),
+            (" set a ", ""),
+            (" for a in b ", "a"),
+            (" for (a, b) in c | items ", "a b"),
+            (" with a = [1, 2], b = 'x, y=3' ", "a b"),
+            (" for in_a\nin\nb ", "in_a"),
+            (" for (a)in(b) ", "a"),
+            (" macro f(a, b=1) ", "a b"),
+            (" macro f(a=(1, ')'), b) ", "a b"),
+            (" call f(true) ", ""),
+            (" call(x) f() ", "x"),
+            (" if a ", ""),
+            (" include 'a' ", ""),
+        ] {
+            assert_eq!(bound_names(tag).join(" "), names, "{tag}");
+        }
+    }
+
+    #[test]
+    fn checks_are_added_and_taken_away() {
+        for text in [
+            "{% set a = 1 -%}\n x {{ a }}",
+            "{# {% set b = 1 %} #}{% raw %}{% set c = 1 %}{% endraw %}{% for d in [1] %}{{ d }}{% endfor %}",
+            "{{ '{% set a = 1 %}' }}{{ {'a': {'b': 1}} }}",
+            "{% set a = '%}' %}",
+            "{% set",
+        ] {
+            let checked = with_checks(text);
+            assert_eq!(without_checks(&checked, checked.len()).0, text);
+            assert_eq!(without_checks(&checked, checked.len()).1, text.len());
+        }
+        let checked = with_checks("{% set a = 1 %}{{ b }}");
+        let at = checked.rfind('b').unwrap_or_default();
+        assert_eq!(without_checks(&checked, at).1, 18);
+        assert_eq!(code_of("{{ '}}' }} {% raw %}{{ x }}{% endraw %}{{ y }}").len(), 2);
+    }
+}

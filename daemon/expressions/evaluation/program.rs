@@ -1,0 +1,328 @@
+//! The evaluation by minijinja.
+//!
+//! The tree is written again as an expression of minijinja. Each name becomes an input (`v0`), so that only used values
+//! are converted and an absent value is an error; each function is one of the closed list.
+
+use crate::expressions::error::{Cause, ExpressionError};
+use crate::expressions::functions::table::{FUNCTIONS, Function};
+use crate::expressions::scope::Scope;
+use crate::expressions::syntax::node::{Node, NodeKind, Operator};
+use crate::expressions::syntax::parse::shortened;
+use crate::expressions::value::Value;
+use minijinja::value::Rest;
+use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior};
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+/// The work that one expression may do; it bounds the memory to about 64 bytes each.
+const FUEL: u64 = 200_000;
+
+/// The name of the function that reads an item of a list.
+const ITEM: &str = "item_at";
+
+/// The functions of the language and nothing else.
+static ENGINE: LazyLock<Environment<'static>> = LazyLock::new(|| {
+    let mut engine = Environment::empty();
+    engine.set_undefined_behavior(UndefinedBehavior::Strict);
+    engine.set_fuel(Some(FUEL));
+    add_functions(&mut engine);
+    engine.add_filter(ITEM, item_at);
+    engine
+});
+
+/// Registers each function of the language as a filter.
+fn add_functions(engine: &mut Environment<'static>) {
+    for function in FUNCTIONS.iter().filter(|function| function.name != "default") {
+        add_function(engine, function);
+    }
+}
+
+/// Registers the functions that Jinja lacks as filters of templates.
+pub(in crate::expressions) fn add_missing_functions(engine: &mut Environment<'static>) {
+    for function in FUNCTIONS.iter().filter(|function| function.is_own) {
+        add_function(engine, function);
+    }
+}
+
+fn add_function(engine: &mut Environment<'static>, function: &'static Function) {
+    engine.add_filter(function.name, move |arguments: Rest<minijinja::Value>| {
+        let values = arguments.iter().map(from_engine).collect::<Result<Vec<_>, _>>();
+        let count = arguments.len();
+        let result = match values {
+            Ok(_) if count < function.least || count > function.most => {
+                Err(format!("has a wrong number of values; write {}", function.usage))
+            }
+            Ok(values) => (function.run)(values),
+            Err(problem) => Err(problem),
+        };
+        let result = result.map_err(|problem| failed(format!("`{}` {problem}", function.name)));
+        result.map(|value| to_engine(&value))
+    });
+}
+
+/// Returns item `index` of a list; a negative index counts from the end.
+fn item_at(list: &minijinja::Value, index: i64) -> Result<minijinja::Value, Error> {
+    let length = list.len().unwrap_or(0);
+    let counted = i64::try_from(length).unwrap_or(i64::MAX);
+    let from_start = if index < 0 { counted.saturating_add(index) } else { index };
+    match usize::try_from(from_start) {
+        Ok(place) if place < length => list.get_item_by_index(place),
+        _ => Err(failed(format!("the list has {length} items, no item {index}"))),
+    }
+}
+
+fn failed(message: String) -> Error {
+    Error::new(ErrorKind::InvalidOperation, message)
+}
+
+/// A compiled expression with its inputs.
+#[derive(Debug)]
+pub(in crate::expressions) struct Program {
+    compiled: minijinja::Expression<'static, 'static>,
+    inputs: Vec<Input>,
+    /// The byte ranges in the compiled text, with the byte ranges in the text of the user.
+    places: Vec<(usize, usize, (usize, usize))>,
+}
+
+#[derive(Debug)]
+enum Input {
+    /// A value of the scope.
+    Name(Vec<String>),
+    /// True if the scope has the value of the previous input.
+    IsPresent,
+    /// A text or a float of the expression.
+    Constant(Value),
+}
+
+impl Program {
+    /// Compiles a tree.
+    pub(in crate::expressions) fn compile(node: &Node) -> Result<Self, ExpressionError> {
+        let mut writer = Writer { text: String::new(), inputs: Vec::new(), places: Vec::new() };
+        writer.write(node);
+        let Writer { text, inputs, places } = writer;
+        match ENGINE.compile_expression_owned(text) {
+            Ok(compiled) => Ok(Self { compiled, inputs, places }),
+            Err(error) => {
+                let message = format!("cannot be compiled: {error}");
+                Err(ExpressionError::new(Cause::Syntax, node.range(), message))
+            }
+        }
+    }
+
+    /// Evaluates the expression.
+    pub(in crate::expressions) fn run(&self, scope: &Scope<'_>) -> Result<Value, ExpressionError> {
+        let mut context = BTreeMap::new();
+        let mut was_present = false;
+        for (number, input) in self.inputs.iter().enumerate() {
+            let value = match input {
+                Input::Name(path) => {
+                    let found = scope.value_at(path);
+                    was_present = found.is_some();
+                    match found {
+                        Some(value) => to_engine(value),
+                        // The error shows up if the value is used.
+                        None => failed(absent_message(path)).into(),
+                    }
+                }
+                Input::IsPresent => minijinja::Value::from(was_present),
+                Input::Constant(value) => to_engine(value),
+            };
+            context.insert(format!("v{number}"), value);
+        }
+        let context = minijinja::Value::from_pairs(context);
+        let result = self.compiled.eval(context).map_err(|error| self.explain(&error))?;
+        from_engine(&result).map_err(|problem| {
+            let range = self.places.last().map_or((0, 0), |(_, _, range)| *range);
+            ExpressionError::new(Cause::Value, range, format!("the result {problem}"))
+        })
+    }
+
+    /// Turns an error of minijinja into one with a place in the text of the user.
+    fn explain(&self, error: &Error) -> ExpressionError {
+        let range = error.range().unwrap_or(0..0);
+        let around = |(start, end, _): &&(usize, usize, (usize, usize))| {
+            *start <= range.start && range.end <= *end
+        };
+        let place = self.places.iter().filter(around).min_by_key(|(start, end, _)| end - start);
+        let (_, _, place) = place.or_else(|| self.places.last()).copied().unwrap_or((0, 0, (0, 0)));
+        let detail = error.detail().unwrap_or_default();
+        let message = match error.kind() {
+            ErrorKind::OutOfFuel => "the expression computes too much".to_owned(),
+            _ if detail.starts_with("unable to calculate") => {
+                let calculation = detail.trim_start_matches("unable to calculate ");
+                let zero = calculation.ends_with(" 0");
+                let reason = if zero { "division by zero" } else { "the result is too large" };
+                format!("cannot calculate `{}`: {reason}", shortened(calculation))
+            }
+            _ if detail.is_empty() => error.kind().to_string(),
+            _ => detail.to_owned(),
+        };
+        ExpressionError::new(Cause::Value, place, message)
+    }
+}
+
+/// Returns the message about a value that the scope lacks.
+pub(in crate::expressions) fn absent_message(path: &[String]) -> String {
+    let name = shortened(&path.join("."));
+    match path.first().map(String::as_str) {
+        Some("facts") => format!("the fact `{}` is absent", name.trim_start_matches("facts.")),
+        Some("probe") => format!("`{name}` has no value yet"),
+        _ => format!("`{name}` is absent"),
+    }
+}
+
+/// Converts a value for minijinja.
+pub(in crate::expressions) fn to_engine(value: &Value) -> minijinja::Value {
+    match value {
+        Value::Bool(truth) => (*truth).into(),
+        Value::Int(number) => (*number).into(),
+        Value::Float(number) => (*number).into(),
+        Value::Text(text) => text.as_str().into(),
+        Value::List(items) => items.iter().map(to_engine).collect::<Vec<_>>().into(),
+        Value::Map(entries) => {
+            let entries = entries.iter().map(|(key, value)| (key.as_str(), to_engine(value)));
+            minijinja::Value::from_pairs(entries)
+        }
+    }
+}
+
+/// The maximum size of a value that an expression gives, in bytes; a number counts as much as 16 bytes of text.
+const LARGEST_VALUE: usize = 8 << 20;
+
+/// Converts a value of minijinja. Fails if the value exceeds 8 MiB: a list that is joined with itself doubles.
+pub(in crate::expressions) fn from_engine(value: &minijinja::Value) -> Result<Value, String> {
+    let mut room = LARGEST_VALUE;
+    convert(value, &mut room)
+}
+
+/// Converts a value, and takes its size from the room that is left.
+fn convert(value: &minijinja::Value, room: &mut usize) -> Result<Value, String> {
+    use minijinja::value::ValueKind;
+    let size = value.as_str().map_or(0, str::len).saturating_add(16);
+    *room = room.checked_sub(size).ok_or("exceeds 8 MiB: a list or map is too large")?;
+    match value.kind() {
+        ValueKind::Bool => Ok(Value::Bool(value.is_true())),
+        ValueKind::Number if value.is_integer() => match value.as_i64() {
+            Some(number) => Ok(Value::Int(number)),
+            None => Err(format!("is {value}: overflow of an int of 64 bits")),
+        },
+        ValueKind::Number => match f64::try_from(value.clone()) {
+            Ok(number) if number.is_finite() => Ok(Value::Float(number)),
+            _ => Err("is no finite number".to_owned()),
+        },
+        ValueKind::String => Ok(Value::Text(value.as_str().unwrap_or_default().to_owned())),
+        ValueKind::Seq | ValueKind::Iterable => {
+            let items = value.try_iter().map_err(|error| error.to_string())?;
+            items.map(|item| convert(&item, room)).collect::<Result<_, _>>().map(Value::List)
+        }
+        ValueKind::Map => {
+            let keys = value.try_iter().map_err(|error| error.to_string())?;
+            let entries = keys.map(|key| {
+                let entry = value.get_item(&key).map_err(|error| error.to_string())?;
+                Ok((key.to_string(), convert(&entry, room)?))
+            });
+            entries.collect::<Result<_, String>>().map(Value::Map)
+        }
+        ValueKind::Undefined => Err("is absent".to_owned()),
+        other => Err(format!("is {other}, which is no value of the language")),
+    }
+}
+
+/// Writes a tree as an expression of minijinja.
+struct Writer {
+    text: String,
+    inputs: Vec<Input>,
+    places: Vec<(usize, usize, (usize, usize))>,
+}
+
+impl Writer {
+    fn write(&mut self, node: &Node) {
+        let start = self.text.len();
+        match &node.kind {
+            NodeKind::Bool(truth) => self.put(if *truth { "true" } else { "false" }),
+            NodeKind::Int(number) => self.put(&number.to_string()),
+            NodeKind::Float(number) => self.put_input(Input::Constant(Value::Float(*number))),
+            NodeKind::Text(text) => self.put_input(Input::Constant(Value::Text(text.clone()))),
+            NodeKind::List(items) => self.put_list("[", items, "]"),
+            NodeKind::Path(path) => self.put_input(Input::Name(path.clone())),
+            NodeKind::Key(map, key) => {
+                self.write(map);
+                self.put("[");
+                self.put_input(Input::Constant(Value::Text(key.clone())));
+                self.put("]");
+            }
+            NodeKind::Index(list, index) => {
+                self.put("(");
+                self.write(list);
+                self.put("|");
+                self.put(ITEM);
+                self.put_between(["(", "))"], [index]);
+            }
+            NodeKind::Not(inner) => self.put_between(["(not ", ")"], [inner]),
+            NodeKind::Negate(inner) => self.put_between(["(-", ")"], [inner]),
+            NodeKind::Binary(Operator::NotIn, left, right) => {
+                self.put_between(["(not (", " in ", "))"], [left, right]);
+            }
+            // minijinja writes a bool as `True`; `string` writes it as the language does.
+            NodeKind::Binary(Operator::Concat, left, right) => {
+                self.put_between(["((", "|string) ~ (", "|string))"], [left, right]);
+            }
+            NodeKind::Binary(operator, left, right) => {
+                let sign = format!(" {} ", operator.sign());
+                self.put_between(["(", &sign, ")"], [left, right]);
+            }
+            NodeKind::If(value, condition, other) => {
+                self.put_between(["(", " if ", " else ", ")"], [value, condition, other]);
+            }
+            NodeKind::Default(value, other) => {
+                self.put("(");
+                self.write(value);
+                self.put(" if ");
+                self.put_input(Input::IsPresent);
+                self.put_between([" else ", ")"], [other]);
+            }
+            NodeKind::Call(function, arguments) => {
+                self.put("(");
+                if let Some((first, others)) = arguments.split_first() {
+                    self.write(first);
+                    self.put("|");
+                    self.put(function.name);
+                    self.put_list("(", others, ")");
+                }
+                self.put(")");
+            }
+        }
+        self.places.push((start, self.text.len(), node.range()));
+    }
+
+    /// Writes each node after the text with its number, and the last text at the end.
+    fn put_between<const N: usize, const M: usize>(&mut self, texts: [&str; N], nodes: [&Node; M]) {
+        let mut nodes = nodes.into_iter();
+        for text in texts {
+            self.put(text);
+            if let Some(node) = nodes.next() {
+                self.write(node);
+            }
+        }
+    }
+
+    fn put(&mut self, text: &str) {
+        self.text.push_str(text);
+    }
+
+    fn put_list(&mut self, open: &str, items: &[Node], close: &str) {
+        self.put(open);
+        for (index, item) in items.iter().enumerate() {
+            if index > 0 {
+                self.put(", ");
+            }
+            self.write(item);
+        }
+        self.put(close);
+    }
+
+    fn put_input(&mut self, input: Input) {
+        self.text.push_str(&format!("v{}", self.inputs.len()));
+        self.inputs.push(input);
+    }
+}

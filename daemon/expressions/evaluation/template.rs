@@ -1,0 +1,466 @@
+//! Templates of files: minijinja with `{{ }}`, strict, with bounded work and bounded output.
+//!
+//! The caller reads files: a template asks its loader for the templates that it includes.
+
+use super::bindings::{code_of, with_checks, without_checks};
+use super::nested_values::{add_bounded_filters, charge_parts};
+use crate::expressions::environment::Environment;
+use crate::expressions::evaluation::program::{add_missing_functions, to_engine};
+use crate::expressions::evaluation::quoting;
+use crate::expressions::scope::Scope;
+use crate::expressions::syntax::parse::shortened;
+use crate::expressions::value::Value;
+use crate::expressions::value_type::ValueType;
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::ValueKind;
+use minijinja::{AutoEscape, Error, ErrorKind, UndefinedBehavior, escape_formatter};
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error as _;
+use std::fmt;
+use std::sync::Arc;
+
+/// The work that one template may do; minijinja counts instructions, items and 64 bytes of data as one.
+const FUEL: u64 = 1_000_000;
+
+/// The maximum length of the output in bytes.
+const LONGEST_OUTPUT: usize = 8 * 1024 * 1024;
+
+/// The maximum length of one template in bytes.
+const LONGEST_TEMPLATE: usize = 4 * 1024 * 1024;
+
+/// Reads an included template by its name relative to the folder of the graph or module: `None` if there is none.
+pub type TemplateLoader = Arc<dyn Fn(&str) -> Result<Option<String>, String> + Send + Sync>;
+
+/// A parsed template.
+pub struct Template {
+    engine: minijinja::Environment<'static>,
+    name: String,
+}
+
+/// A problem of a template, with its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TemplateError {
+    /// The template, which may be an included one.
+    pub template: String,
+    /// The line, from 1; 0 if the place is unknown.
+    pub line: usize,
+    /// The column in characters, from 1; 0 if the place is unknown.
+    pub column: usize,
+    /// One line: the expected and the found thing.
+    pub message: String,
+    /// Advice for the user.
+    pub hint: Option<String>,
+}
+
+impl fmt::Display for TemplateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}:{}:{}", self.message, self.template, self.line, self.column)
+    }
+}
+
+impl std::error::Error for TemplateError {}
+
+impl fmt::Debug for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Template").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// A value that a template prints.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Printed {
+    /// The text between `{{` and `}}`.
+    pub text: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in characters, from 1.
+    pub column: usize,
+}
+
+impl Template {
+    /// Parses a template. `name` is its name in messages.
+    ///
+    /// # Errors
+    /// A [`TemplateError`] for a template that is too long or not in the language.
+    pub fn parse(
+        name: &str,
+        text: &str,
+        loader: Option<TemplateLoader>,
+    ) -> Result<Self, TemplateError> {
+        if text.len() > LONGEST_TEMPLATE {
+            let message =
+                format!("a template has at most {LONGEST_TEMPLATE} bytes, this has {}", text.len());
+            return Err(error_at(name, text, None, message));
+        }
+        let mut engine = create_engine();
+        if let Some(loader) = loader {
+            engine.set_loader(move |wanted| load_template(&loader, wanted));
+        }
+        engine
+            .add_template_owned(name.to_owned(), with_checks(text))
+            .map_err(|error| explain(name, &error, &[]))?;
+        Ok(Self { engine, name: name.to_owned() })
+    }
+
+    /// Returns the dotted names that the template itself uses; included templates are not part of it.
+    #[must_use]
+    pub fn names(&self) -> BTreeSet<String> {
+        let globals: BTreeSet<&str> = self.engine.globals().map(|(name, _)| name).collect();
+        let Ok(template) = self.engine.get_template(&self.name) else { return BTreeSet::new() };
+        let names = template.undeclared_variables(true).into_iter();
+        names.filter(|name| !globals.contains(first_part(name))).collect()
+    }
+
+    /// Checks the names of the template itself: each begins with a name of `known` (those of `with` and `values`), or
+    /// is in the environment. The names of included templates are checked when they are used.
+    #[must_use]
+    pub fn check(&self, environment: &Environment, known: &[&str]) -> Vec<TemplateError> {
+        let source = self.source();
+        let mut problems: Vec<TemplateError> = self
+            .names()
+            .into_iter()
+            .filter(|name| !known.contains(&first_part(name)))
+            .filter_map(|name| {
+                let path: Vec<String> = name.split('.').map(str::to_owned).collect();
+                let error = environment.resolve(&path, (0, 0)).err()?;
+                let offset = find_name(&source, &name);
+                let near = crate::nearest_name::nearest(&name, known.iter().copied());
+                let hint = near.map(|near| format!("nearest: `{near}`")).or(error.hint);
+                let hint = hint.or_else(|| {
+                    Some("a value of the graph comes in by `with: {name: value}`".to_owned())
+                });
+                let mut problem = error_at(&self.name, &source, offset, error.message);
+                problem.hint = hint;
+                Some(problem)
+            })
+            .collect();
+        problems.extend(self.repeated_texts(environment, &source));
+        problems.sort_by_key(|problem| (problem.line, problem.column));
+        problems
+    }
+
+    /// Returns the problem of each `*` with a string or a list: the engine would repeat it.
+    fn repeated_texts(&self, environment: &Environment, source: &str) -> Vec<TemplateError> {
+        let is_repeated = |operand: &Operand<'_>| match operand {
+            Operand::Text => true,
+            Operand::Name(name) => {
+                let path: Vec<String> = name.split('.').map(str::to_owned).collect();
+                let found = environment.resolve(&path, (0, 0));
+                let found = found.map(|found| found.value_type);
+                matches!(found.as_deref(), Ok(ValueType::Text | ValueType::List(_)))
+            }
+            Operand::Other => false,
+        };
+        let products = code_of(source).into_iter().flat_map(|code| {
+            let text = source.get(code.inside.clone()).unwrap_or_default();
+            products(text).into_iter().map(move |(at, operands)| (code.inside.start + at, operands))
+        });
+        let repeated = products.filter(|(_, operands)| operands.iter().any(is_repeated));
+        repeated
+            .map(|(at, _)| {
+                let message = "`*` multiplies numbers, here it has a string or list".to_owned();
+                let mut problem = error_at(&self.name, source, Some(at), message);
+                problem.hint = Some("repeat a text by a loop".to_owned());
+                problem
+            })
+            .collect()
+    }
+
+    /// Renders the template. The names of `with` and `values` win over those of the scope. A message never contains a
+    /// text of `values`.
+    ///
+    /// # Errors
+    /// A [`TemplateError`] with the place, in this or an included template.
+    pub fn render(
+        &self,
+        with: &BTreeMap<String, Value>,
+        values: &BTreeMap<String, String>,
+        scope: &Scope<'_>,
+    ) -> Result<String, TemplateError> {
+        let mut context: BTreeMap<&str, minijinja::Value> = BTreeMap::new();
+        context.extend(scope.roots().map(|(name, value)| (name, to_engine(value))));
+        context.extend(with.iter().map(|(name, value)| (name.as_str(), to_engine(value))));
+        let texts = values.iter();
+        context.extend(texts.map(|(name, text)| (name.as_str(), text.as_str().into())));
+        let context = minijinja::Value::from_pairs(context);
+        let secrets: Vec<&str> = values.values().map(String::as_str).collect();
+        let mut output = BoundedOutput { bytes: Vec::new(), is_full: false };
+        let template = self.engine.get_template(&self.name);
+        let result = template
+            .and_then(|template| template.render_captured_to(context, &mut output).map(|_| ()));
+        if output.is_full {
+            let message = format!("the output exceeds {LONGEST_OUTPUT} bytes");
+            return Err(error_at(&self.name, "", None, message));
+        }
+        result.map_err(|error| explain(&self.name, &error, &secrets))?;
+        String::from_utf8(output.bytes)
+            .map_err(|error| error_at(&self.name, "", None, error.to_string()))
+    }
+
+    /// Returns the values that the template prints without the filter `sh`, for a template that a shell reads.
+    #[must_use]
+    pub fn printed_without_sh(&self) -> Vec<Printed> {
+        let source = self.source();
+        let printed = printed_values(&source).into_iter();
+        printed
+            .filter(|(_, text)| !ends_with_filter(text, "sh"))
+            .map(|(offset, text)| {
+                let (line, column) = line_and_column(&source, offset);
+                Printed { text: text.trim().to_owned(), line, column }
+            })
+            .collect()
+    }
+
+    fn source(&self) -> String {
+        let template = self.engine.get_template(&self.name);
+        let source = template.map(|template| template.source().to_owned()).unwrap_or_default();
+        without_checks(&source, 0).0.into_owned()
+    }
+}
+
+/// Creates an engine with the syntax, the filters and the limits of templates.
+fn create_engine() -> minijinja::Environment<'static> {
+    let mut engine = minijinja::Environment::new();
+    engine.set_undefined_behavior(UndefinedBehavior::Strict);
+    engine.set_auto_escape_callback(|_| AutoEscape::None);
+    engine.set_fuel(Some(FUEL));
+    // The engine writes a bool as `True`; programs that read a file expect `true`.
+    engine.set_formatter(|output, state, value| match value.kind() {
+        ValueKind::Bool => {
+            let text = if value.is_true() { "true" } else { "false" };
+            output.write_str(text).map_err(Error::from)
+        }
+        ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => {
+            charge_parts(state, value)?;
+            escape_formatter(output, state, value)
+        }
+        _ => escape_formatter(output, state, value),
+    });
+    // It would print all values, also secret ones.
+    engine.remove_global("debug");
+    let syntax = SyntaxConfig::builder()
+        .keep_trailing_newline(true)
+        .trim_blocks(true)
+        .lstrip_blocks(true)
+        .build();
+    if let Ok(syntax) = syntax {
+        engine.set_syntax(syntax);
+    }
+    add_missing_functions(&mut engine);
+    quoting::add_filters(&mut engine);
+    add_bounded_filters(&mut engine);
+    engine
+}
+
+/// Asks the loader for an included template; a name outside of the folder is refused.
+fn load_template(loader: &TemplateLoader, wanted: &str) -> Result<Option<String>, Error> {
+    let refuse = |message: String| Err(Error::new(ErrorKind::BadInclude, message));
+    let leaves = wanted.starts_with('/') || wanted.split('/').any(|part| part == "..");
+    if leaves || wanted.contains(['\\', '\0']) {
+        let wanted = shortened(wanted);
+        return refuse(format!("`{wanted}` is outside of the folder of the graph or module"));
+    }
+    match loader(wanted) {
+        Ok(Some(text)) if text.len() > LONGEST_TEMPLATE => {
+            refuse(format!("a template has at most {LONGEST_TEMPLATE} bytes"))
+        }
+        Ok(text) => Ok(text.map(|text| with_checks(&text))),
+        Err(problem) => refuse(problem),
+    }
+}
+
+/// An output that refuses more than the maximum length.
+struct BoundedOutput {
+    bytes: Vec<u8>,
+    is_full: bool,
+}
+
+impl std::io::Write for BoundedOutput {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.bytes.len() + bytes.len() > LONGEST_OUTPUT {
+            self.is_full = true;
+            return Err(std::io::Error::other("the output is too long"));
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Turns an error of minijinja into one for users: the innermost error of included templates.
+fn explain(name: &str, error: &Error, secrets: &[&str]) -> TemplateError {
+    let mut innermost = error;
+    while let Some(source) = innermost.source().and_then(|source| source.downcast_ref::<Error>()) {
+        innermost = source;
+    }
+    let detail = innermost.detail().unwrap_or_default();
+    let (mut message, hint) = match innermost.kind() {
+        ErrorKind::OutOfFuel => ("out of fuel".to_owned(), Some("the template computes too much")),
+        ErrorKind::UndefinedError => {
+            let detail = if detail.is_empty() { "a name has no value" } else { detail };
+            (detail.to_owned(), Some("give a value by `with`, or write `| default(…)`"))
+        }
+        kind if detail.is_empty() => (kind.to_string(), None),
+        kind => (format!("{kind}: {detail}"), None),
+    };
+    // A message of the engine may quote a value.
+    for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
+        message = message.replace(*secret, "…");
+    }
+    let template = innermost.name().unwrap_or(name);
+    let checked = innermost.template_source().unwrap_or_default();
+    let offset = innermost.range().map(|range| range.start);
+    let (source, moved) = without_checks(checked, offset.unwrap_or(0));
+    let offset = offset.map(|_| moved);
+    let mut found = error_at(template, &source, offset, shortened_message(&message));
+    if found.line == 0 {
+        found.line = innermost.line().unwrap_or(0);
+        found.column = usize::from(found.line > 0);
+    }
+    found.hint = hint.map(str::to_owned);
+    found
+}
+
+/// Returns the first line of a message, at most 100 characters.
+fn shortened_message(message: &str) -> String {
+    message.lines().next().unwrap_or_default().chars().take(100).collect()
+}
+
+fn error_at(name: &str, source: &str, offset: Option<usize>, message: String) -> TemplateError {
+    let place = offset.filter(|_| !source.is_empty());
+    let (line, column) = place.map_or((0, 0), |offset| line_and_column(source, offset));
+    TemplateError { template: name.to_owned(), line, column, message, hint: None }
+}
+
+fn line_and_column(source: &str, offset: usize) -> (usize, usize) {
+    let before = source.get(..offset).unwrap_or(source);
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let column = before.get(line_start..).unwrap_or_default().chars().count() + 1;
+    (before.matches('\n').count() + 1, column)
+}
+
+fn first_part(name: &str) -> &str {
+    name.split('.').next().unwrap_or(name)
+}
+
+/// Returns the byte at which a dotted name first stands as a whole word.
+fn find_name(source: &str, name: &str) -> Option<usize> {
+    let is_part = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '.';
+    source.match_indices(name).map(|(at, _)| at).find(|at| {
+        let before = source.get(..*at).unwrap_or_default();
+        let after = source.get(at + name.len()..).unwrap_or_default();
+        !before.ends_with(is_part) && !after.starts_with(|next| is_part(next) && next != '.')
+    })
+}
+
+/// An operand of a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operand<'t> {
+    /// A text or a list as written.
+    Text,
+    /// A dotted name.
+    Name(&'t str),
+    Other,
+}
+
+/// Returns the offset of each `*` in an expression, with its operands.
+fn products(code: &str) -> Vec<(usize, [Operand<'_>; 2])> {
+    let mut found = Vec::new();
+    let mut quote = None;
+    for (at, letter) in code.char_indices() {
+        match (quote, letter) {
+            (Some(open), letter) if open == letter => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') => quote = Some(letter),
+            (None, '*') => {
+                let before = code.get(..at).unwrap_or_default();
+                let after = code.get(at + 1..).unwrap_or_default();
+                if !before.ends_with('*') && !after.starts_with('*') {
+                    found.push((at, [left_operand(before.trim_end()), right_operand(after)]));
+                }
+            }
+            (None, _) => {}
+        }
+    }
+    found
+}
+
+const fn is_part_of_name(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || letter == '_' || letter == '.'
+}
+
+/// Returns the operand at the end of a text.
+fn left_operand(before: &str) -> Operand<'_> {
+    if before.ends_with(['"', '\'']) {
+        return Operand::Text;
+    }
+    if before.ends_with(']') {
+        // A bracket behind a name is an index.
+        let open = before.rfind('[').and_then(|open| before.get(..open)).unwrap_or_default();
+        let is_index = open.trim_end().ends_with(|c| is_part_of_name(c) || c == ')' || c == ']');
+        return if is_index { Operand::Other } else { Operand::Text };
+    }
+    let rest = before.trim_end_matches(is_part_of_name);
+    let name = before.get(rest.len()..).unwrap_or_default();
+    if name.is_empty() || rest.trim_end().ends_with('|') {
+        Operand::Other
+    } else {
+        Operand::Name(name)
+    }
+}
+
+/// Returns the operand at the beginning of a text.
+fn right_operand(after: &str) -> Operand<'_> {
+    let after = after.trim_start();
+    if after.starts_with('[') {
+        return Operand::Text;
+    }
+    if let Some(open) = after.chars().next().filter(|open| ['"', '\''].contains(open)) {
+        let rest = after.get(1..).unwrap_or_default();
+        let rest = rest.split_once(open).map_or("", |(_, rest)| rest).trim_start();
+        return if rest.starts_with('|') { Operand::Other } else { Operand::Text };
+    }
+    let end = after.find(|c| !is_part_of_name(c)).unwrap_or(after.len());
+    let (name, rest) = after.split_at(end);
+    if name.is_empty() || rest.trim_start().starts_with(['|', '(', '[']) {
+        Operand::Other
+    } else {
+        Operand::Name(name)
+    }
+}
+
+/// Returns the texts between `{{` and `}}` with their offsets; comments and raw blocks have none.
+fn printed_values(source: &str) -> Vec<(usize, &str)> {
+    let mut printed = Vec::new();
+    let mut at = 0;
+    while let Some(rest) = source.get(at..) {
+        let Some(open) = rest.find('{') else { break };
+        let inner_at = at + open + 2;
+        let inner = source.get(inner_at..).unwrap_or_default();
+        let close = match rest.get(open..open + 2) {
+            Some("{{") => inner.find("}}").inspect(|end| {
+                printed.push((inner_at, inner.get(..*end).unwrap_or_default()));
+            }),
+            Some("{#") => inner.find("#}"),
+            Some("{%") if inner.trim_start_matches(['-', '+', ' ']).starts_with("raw") => {
+                inner.find("endraw")
+            }
+            _ => {
+                at += open + 1;
+                continue;
+            }
+        };
+        let Some(close) = close else { break };
+        at = inner_at + close + 2;
+    }
+    printed
+}
+
+/// Returns true if the last filter of a printed value is `filter`.
+fn ends_with_filter(text: &str, filter: &str) -> bool {
+    let text = text.trim().trim_end_matches('-').trim_end();
+    text.rsplit_once('|').is_some_and(|(_, last)| last.trim() == filter)
+}

@@ -1,0 +1,103 @@
+"""Modules of Ansible that edit a part of a file."""
+
+import re
+
+from expressions import PATH
+from parameters import NeedsExec, owned, take_state, without_backup
+
+
+def expression_of(p, *keys):
+    """Takes a regular expression of Python: a brace that counts nothing is a letter there."""
+    value = p.raw(*keys)
+    if not isinstance(value, str):
+        return value
+    if re.search(r"\(\?[=!<]|\(\?P=|\\[1-9]", value):
+        raise NeedsExec("look-around in a regular expression")
+    if value in ("EOF", "BOF"):
+        return value
+    parts = re.split(r"(\{\{.*?\}\}|\{%.*?%\})", value)
+    if len(parts) > 3 or (len(parts) == 3 and (parts[0] or parts[2])):
+        parts[::2] = [escape_braces(part) for part in parts[::2]]
+    elif len(parts) == 1:
+        parts = [escape_braces(value)]
+    return p.names.text("".join(parts))
+
+
+def escape_braces(text):
+    """Escapes braces that are no counts, and writes the end of a text as Rust does."""
+    text = re.sub(r"(?<!\\)\{(?!\d+(,\d*)?\})", r"\\{", text)
+    return text.replace("\\Z", "\\z").replace("\\'", "'").replace("\\ ", " ")
+
+
+def line(p):
+    if p.raw("backrefs") in (True, "yes", "true"):
+        raise NeedsExec("backrefs of lineinfile")
+    path = p.take("path", "dest", "name", "destfile", fallback=PATH)
+    fields = {"path": path, "match": expression_of(p, "regexp", "regex"), "line": p.take("line", "value")}
+    take_state(p, fields)
+    for key in ("insertafter", "insertbefore"):
+        fields[f"insert_{key[6:]}"] = expression_of(p, key)
+    fields["create"] = p.flag("create")
+    without_backup(p, fields)
+    p.drop(backrefs=False, firstmatch=False)
+    attributes = owned(p, {})
+    return "line", f"{path}: {fields['line'] or fields['match']}", fields, attributes
+
+
+def block(p):
+    path = p.take("path", "dest", "name", fallback=PATH)
+    fields = {
+        "path": path,
+        "content": p.take("block", "content"),
+        "marker": p.take("marker"),
+        "create": p.flag("create"),
+    }
+    for key in ("insertafter", "insertbefore"):
+        fields[f"insert_{key[6:]}"] = expression_of(p, key)
+    take_state(p, fields)
+    without_backup(p, fields)
+    return "block", path, fields, owned(p, {})
+
+
+def ini(p):
+    path = p.take("path", "dest", fallback=PATH)
+    fields = {"path": path, "section": p.take("section"), "key": p.take("option"), "value": p.take("value")}
+    if p.raw("no_extra_spaces") in (True, "yes"):
+        fields["separator"] = "="
+    if p.raw("state") == "absent":
+        fields["state"] = "absent"
+    fields["create"] = p.flag("create")
+    p.drop(state="present", backup=None, no_extra_spaces=None)
+    return "ini", path, fields, owned(p, {})
+
+
+def pam_limits(p):
+    words = [p.take("domain"), p.take("limit_type"), p.take("limit_item"), p.take("value")]
+    path = p.take("dest") or "/etc/security/limits.conf"
+    p.drop(comment="", use_max=False, use_min=False, backup=None)
+    line = "\t".join(str(word) for word in words)
+    plain = [re.escape(str(word)) if "${" not in str(word) else str(word) for word in words[:3]]
+    return (
+        "line",
+        f"{path}: {words[0]} {words[2]}",
+        {"path": path, "match": r"^\s*" + r"\s+".join(plain) + r"\s", "line": line},
+    )
+
+
+def known_hosts(p):
+    path = p.take("path") or "/root/.ssh/known_hosts"
+    name = p.take("name")
+    p.drop(hash_host=False, state="present")
+    return "line", f"{path}: {name}", {"path": path, "line": p.take("key"), "create": True}
+
+
+def crypttab(p):
+    name, state = p.take("name"), p.raw("state", default="present")
+    path = p.take("path", fallback=PATH) or "/etc/crypttab"
+    if state == "absent":
+        return "line", f"{path}: {name}", {"path": path, "match": f"^{name}\\s", "state": "absent"}
+    if state != "present":
+        raise NeedsExec("crypttab without a whole row")
+    words = [name, p.take("backing_device", fallback="/dev/vdb"), p.take("password") or "none", p.take("opts")]
+    line = " ".join(str(word) for word in words if word is not None)
+    return "line", f"{path}: {name}", {"path": path, "match": f"^{name}\\s", "line": line, "create": True}

@@ -1,0 +1,46 @@
+//! The values that kinds with a file of their own send: its hash, size, owner, group and mode.
+
+use crate::host::files::{AccountKind, Content, Fault, Files, account_name, denies_others};
+use crate::kind::{FieldType, Value};
+use crate::parts::checksum::LARGEST;
+use crate::values::{SendSpec, Sent, SentValue};
+use rustix::fs::FileType;
+use std::path::Path;
+use tokio_util::sync::CancellationToken;
+
+/// The declaration of the hash.
+pub(crate) const HASH: SendSpec = SendSpec::new(
+    "hash",
+    FieldType::Text,
+    "The SHA-256 of a regular file of at most 1 GiB that others may read, as sha256:….",
+);
+
+/// Reads the values from the host; no values if there is no object. The hash of a private file would tell its content.
+///
+/// # Errors
+///
+/// Fails if the file cannot be read, and on a cancellation.
+pub(crate) fn read_file_values(
+    files: &Files,
+    path: &Path,
+    is_sensitive: bool,
+    cancel: &CancellationToken,
+) -> Result<Sent, Fault> {
+    let mut sent = Sent::new();
+    let Some(spot) = files.open_entry(path)? else { return Ok(sent) };
+    let Some(seen) = spot.look()? else { return Ok(sent) };
+    let text = |text: String| SentValue::Shown(Value::Text(text));
+    sent.push(("owner", text(account_name(AccountKind::User, seen.uid))));
+    sent.push(("group", text(account_name(AccountKind::Group, seen.gid))));
+    sent.push(("mode", text(format!("{:04o}", seen.mode))));
+    if seen.kind == FileType::RegularFile {
+        let size = i64::try_from(seen.size).unwrap_or(i64::MAX);
+        sent.push(("size", SentValue::Shown(Value::Int(size))));
+        if !is_sensitive && !denies_others(seen.mode) && seen.size <= LARGEST {
+            let mut content = Content::default();
+            content.push(files.origin_at(&spot, &seen)?);
+            sent.push(("hash", text(format!("sha256:{}", content.sha256(cancel)?))));
+        }
+    }
+    Ok(sent)
+}

@@ -1,0 +1,120 @@
+//! Bounds of the graph language: a small graph that stands for an endless one is rejected with little memory and soon.
+
+use crate::language::Tree;
+use std::time::{Duration, Instant};
+
+/// The time limit of one graph, far above the promised second: a debug build on a machine that is busy compiling.
+const SOON: Duration = Duration::from_secs(20);
+/// The limit of the memory in KiB. A release build takes less.
+const MOST_MEMORY: i64 = 160 << 10;
+
+/// Checks a graph in a process of its own; returns its messages.
+#[track_caller]
+fn check(files: &[(&str, &str)]) -> String {
+    let tree = Tree::new(files);
+    let start = Instant::now();
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_steadfast"))
+        .arg("check")
+        .arg(tree.path("web.yaml"))
+        .output()
+        .unwrap();
+    assert!(start.elapsed() < SOON, "took {:?}", start.elapsed());
+    let used = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_CHILDREN);
+    let memory = used.unwrap().max_rss();
+    assert!(memory < MOST_MEMORY, "{memory} KiB");
+    assert_eq!(output.status.code(), Some(65), "{output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[track_caller]
+fn refused(files: &[(&str, &str)], message: &str) {
+    let said = check(files);
+    assert!(said.contains(message), "{said}");
+}
+
+/// Returns lines made of numbers.
+fn lines(count: usize, line: impl Fn(usize) -> String) -> String {
+    (0..count).map(line).collect()
+}
+
+#[test]
+fn embedded_texts_are_bounded() {
+    let big = "x".repeat(1_000_000);
+    let many = "${vars.big}".repeat(1000);
+    for field in [format!("mode: \"{many}\""), format!("validate: \"a {many}\"")] {
+        let graph = format!(
+            "graph: g\nvars: {{big: {big}}}\nresources:\n  file:\n  - {{name: /a, {field}}}\n"
+        );
+        refused(&[("web.yaml", &graph)], "the text would be longer than 8 MiB");
+    }
+}
+
+#[test]
+fn all_values_together_are_bounded() {
+    let big = "x".repeat(1_000_000);
+    let grows = "the values of the graph grow above 32 MiB here";
+    let entries = lines(1000, |n| format!("      A{n}: \"${{vars.big}}${{vars.big}}\"\n"));
+    let graph = format!(
+        "graph: g\nvars: {{big: {big}}}\nresources:\n  exec:\n  - name: a\n    args: [a]\n    env:\n{entries}"
+    );
+    refused(&[("web.yaml", &graph)], grows);
+    let doubled = lines(400, |n| format!("  a{n}: \"${{vars.big}}${{vars.big}}\"\n"));
+    let graph = format!("graph: g\nvars:\n  big: {big}\n{doubled}resources: {{}}\n");
+    refused(&[("web.yaml", &graph)], grows);
+    let lists = lines(40, |n| format!("  a{}: [\"${{vars.a{n}}}\", \"${{vars.a{n}}}\"]\n", n + 1));
+    let graph = format!("graph: g\nvars:\n  a0: [x, x]\n{lists}resources: {{}}\n");
+    refused(&[("web.yaml", &graph)], grows);
+    let items: Vec<String> = (0..5000).map(|n| n.to_string()).collect();
+    let graph = format!(
+        "graph: g\nvars: {{n: [{}]}}\nresources:\n  file:\n  - {{for_each: vars.n, name: \"/a/${{item}}\", content: {big}}}\n",
+        items.join(",")
+    );
+    refused(&[("web.yaml", &graph)], "the copies of this text grow above 32 MiB");
+    let conditions = lines(20_000, |n| format!("  - {{name: n{n}, when: vars.big != \"a\"}}\n"));
+    let graph = format!("graph: g\nvars: {{big: {big}}}\nresources:\n  noop:\n{conditions}");
+    refused(&[("web.yaml", &graph)], "the expressions of the graph read more than 1 GiB of values");
+}
+
+#[test]
+fn includes_and_instances_are_bounded() {
+    let name = |n: usize| format!("f{n}.yaml");
+    let includes: Vec<(String, String)> = (0..15)
+        .map(|n| {
+            (
+                name(n),
+                if n < 14 {
+                    format!("include: [{}]\n", vec![name(n + 1); 4].join(", "))
+                } else {
+                    "resources: {}\n".to_owned()
+                },
+            )
+        })
+        .collect();
+    let mut files = vec![("web.yaml", "graph: g\ninclude: [f0.yaml, f0.yaml, f0.yaml, f0.yaml]\n")];
+    files.extend(includes.iter().map(|(name, text)| (name.as_str(), text.as_str())));
+    refused(&files, "files are included more than 10000 times");
+    let items: Vec<String> = (0..100).map(|n| format!("a{n}")).collect();
+    let items = items.join(", ");
+    let modules: Vec<(String, String)> = (0..8)
+        .map(|n| {
+            let uses = if n < 7 {
+                format!("modules: [{{use: ../m{}, for_each: [{items}]}}]\n", n + 1)
+            } else {
+                String::new()
+            };
+            (format!("m{n}/m.yaml"), format!("module: m{n}\n{uses}"))
+        })
+        .collect();
+    let web = format!("graph: g\nmodules: [{{use: m0, for_each: [{items}]}}]\n");
+    let mut files = vec![("web.yaml", web.as_str())];
+    files.extend(modules.iter().map(|(name, text)| (name.as_str(), text.as_str())));
+    refused(&files, "the graph grows above 10000 instances of modules here");
+}
+
+/// K6 of an attack: a template that binds a list of itself again and again.
+#[test]
+fn templates_that_double_a_list_are_bounded() {
+    let template = "{% set n = namespace(x=[1]) %}{% for i in range(60) %}{% set n.x = [n.x, n.x] %}{% endfor %}{{ (n.x ~ '')|length }}";
+    let graph = "graph: g\nresources:\n  file:\n  - {name: /a, template: a.j2}\n";
+    refused(&[("web.yaml", graph), ("a.j2", template)], "out of fuel: a.j2:1:");
+}

@@ -1,0 +1,120 @@
+//! Messages of the graph language: all problems in one run, no problems that follow from others, and hints.
+
+use crate::language::{Tree, accepted, with_facts};
+use steadfast::config;
+
+#[track_caller]
+fn problems(files: &[(&str, &str)]) -> String {
+    Tree::new(files).problems(&with_facts())
+}
+
+/// Part 6: all problems of a resource and of a use are reported in one run.
+#[test]
+fn all_problems_are_reported_in_one_run() {
+    let said = problems(&[
+        (
+            "web.yaml",
+            "graph: g\nvars: {n: 1}\nresources:\n  test:\n  - {name: t, when: vars.n, int: \"${vars.x}\", bool: \"${vars.y}\", text: \"${vars.z}\"}\nmodules:\n- {use: m, as: a, with: {p: \"${vars.q}\", r: 1, s: x, k: 1}}\n- {use: m, as: b, with: {p: x, s: 5}}\n",
+        ),
+        (
+            "m/m.yaml",
+            "module: m\nparams: {p: {type: int}, s: {type: int, max: 3}, k: {type: secret}, t: {type: bool}}\nresources: {noop: [a]}\n",
+        ),
+    ]);
+    for message in [
+        "a condition must be bool, this is int",
+        "no variable `x`",
+        "no variable `y`",
+        "no variable `z`",
+        "no variable `q`",
+        "the module has no param `r`",
+        "a secret parameter wants {secret: NAME}",
+        "`p` of module `m` (b) wants int, got a string",
+        "`s` of module `m` (b) wants at most 3",
+        "module `m` (b) lacks `k`",
+        "module `m` (b) lacks `t`",
+    ] {
+        assert!(said.contains(message), "{message}: {said}");
+    }
+}
+
+/// A variable with a problem gives no further problems at its users.
+#[test]
+fn users_of_a_wrong_variable_are_silent() {
+    let said = problems(&[(
+        "web.yaml",
+        "graph: g\nvars: {a: \"${vars.b}\", b: \"${vars.a}\", c: \"${1 + 'x'}\", d: \"${vars.c}\"}\nresources:\n  noop:\n  - {name: one, when: vars.a}\n  - {name: \"x-${vars.c}\"}\n  - {for_each: vars.d}\n  test: [{name: t, int: \"${vars.d + 1}\"}]\n  file: [{name: /a, template: {text: \"{{ vars.c }}\"}}]\n",
+    )]);
+    assert!(said.contains("the graph was rejected: 2 problems"), "{said}");
+    assert!(!said.contains("no variable"), "{said}");
+}
+
+/// Issue 17, point 1: the hint for a word of another tool has the value of the user.
+#[test]
+fn hints_for_foreign_words_repeat_the_value() {
+    for (kind, line, hint) in [
+        ("exec", "unless: test -e /x", "write: nifcmd: test -e /x"),
+        ("exec", "onlyif: 'a: b'", "write: ifcmd: 'a: b'"),
+        ("exec", "chdir: /srv", "write: cwd: /srv"),
+        ("exec", "become: true", "write: user: root"),
+        ("exec", "command: \"{{ cmd }}\"", "write: cmd: '${vars.cmd}'"),
+        ("file", "src: files/a", "write: source: files/a"),
+        ("file", "ensure: present", "write: state: exists"),
+        ("file", "ensure: absent", "write: state: absent"),
+        ("svc", "ensure: stopped", "write: state: stopped"),
+        ("svc", "enabled: false", "write: startup: disabled"),
+        ("svc", "running: true", "write: state: running"),
+        ("pkg", "ensure: absent", "write: state: absent"),
+        ("pkg", "ensure: present", "write: state: installed"),
+        ("pkg", "version: '1.2'", "write: state: 1.2"),
+        ("pkg", "require: \"repo[a]\"", "write: after: [\"repo[a]\"]"),
+        ("pkg", "with_items: \"{{ names }}\"", "write: for_each: vars.names"),
+        ("pkg", "if: vars.on", "write: when: vars.on"),
+        ("pkg", "require: [a, b]", "write: after: [\"kind[name]\"]"),
+    ] {
+        let graph = format!("graph: g\nresources:\n  {kind}:\n  - name: /a\n    {line}\n");
+        let said = problems(&[("web.yaml", &graph)]);
+        assert!(said.contains(&format!("hint: {hint}\n")), "{line}: {said}");
+    }
+}
+
+/// `{{ name }}` of other tools gets a hint in each field that takes expressions, also in static ones.
+#[test]
+fn braces_of_other_tools_get_a_hint() {
+    for field in [
+        "path: \"/etc/{{name}}\"",
+        "path: \"/etc/{{ name }}\"",
+        "owner: \"{{name}}\"",
+        "after: [\"noop[{{x}}]\"]",
+    ] {
+        let graph = format!(
+            "graph: g\nvars: {{x: 1}}\nresources:\n  file:\n  - {{name: a, {field}}}\n  - {{name: b}}\n  noop: [\"{{{{x}}}}\"]\n"
+        );
+        let tree = Tree::new(&[("web.yaml", &graph)]);
+        let said = match tree.load(&with_facts()) {
+            Ok(loaded) => loaded.warnings.iter().map(config::Problem::with_source).collect(),
+            Err(rejected) => rejected.with_source(),
+        };
+        let key = field.split(':').next().unwrap();
+        assert!(said.contains(&format!("`{{{{ }}}}` in `{key}` is no expression")), "{said}");
+    }
+    // The templates of other programs are no names.
+    let loaded = accepted(&[(
+        "web.yaml",
+        "graph: g\nvars: {x: 1}\nresources:\n  exec: [{name: a, args: [docker, inspect, -f, \"{{.State}}\"]}]\n",
+    )]);
+    assert!(loaded.warnings.iter().all(|it| !it.what.contains("no expression")));
+}
+
+/// Rule 4 and part 4: advice about values of `values`, and about literal commands.
+#[test]
+fn advice_knows_values_and_commands_of_a_shell() {
+    let graph = "graph: g\nsecrets: {s: {file: /s}}\nvars: {x: 1}\nresources:\n  file:\n  - {name: /usr/local/bin/a, mode: 0755, template: {text: \"{{ pw }} {{ vars.x }}\"}, values: {pw: {secret: s}}}\n  exec:\n  - {name: a, creates: /a, shell: /bin/sh, cmd: 'echo ${HOME}'}\n  - {name: b, ifshell: /bin/sh, ifcmd: 'test ${HOME}', cmd: /bin/true}\n  - {name: c, creates: /a, cmd: '/bin/echo $${HOME}'}\n";
+    let tree = Tree::new(&[("web.yaml", graph)]);
+    let findings = config::find_advice(&[tree.path("web.yaml")], &with_facts());
+    let shown: Vec<String> =
+        findings.iter().map(|it| format!("{}: {}", it.lint, it.message)).collect();
+    let of = |lint: &str| shown.iter().filter(|it| it.starts_with(lint)).count();
+    assert_eq!(of("template-without-sh"), 1, "{shown:?}");
+    assert_eq!(of("literal-expression"), 2, "{shown:?}");
+}
