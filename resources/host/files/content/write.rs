@@ -39,6 +39,23 @@ pub struct Draft<'a> {
     pub sensitive: bool,
 }
 
+impl<'a> Draft<'a> {
+    /// Makes the draft of a new file that only the user of this process may read.
+    #[must_use]
+    pub fn private(content: &'a Content<'a>) -> Self {
+        Self {
+            content,
+            owner: None,
+            group: None,
+            mode: 0o600,
+            instead_of: None,
+            acceptance: None,
+            extended: None,
+            sensitive: true,
+        }
+    }
+}
+
 /// A validation that must accept a staged file before it replaces the old file.
 pub trait Acceptance: Debug {
     /// Examines the complete file, which exists at this path during the call.

@@ -64,17 +64,7 @@ impl Files {
             }
             let path = directory.join(later(&stem, newest.as_ref(), &stamp(wall())));
             let Some(copy) = self.open_entry(&path)? else { return Err(no_directory(directory)) };
-            let draft = Draft {
-                content: &content,
-                owner: None,
-                group: None,
-                mode: 0o600,
-                instead_of: None,
-                acceptance: None,
-                extended: None,
-                sensitive: true,
-            };
-            match self.put(permit, &copy, &draft) {
+            match self.put(permit, &copy, &Draft::private(&content)) {
                 Ok(_) => return drop_oldest(permit, &copy, &stem),
                 // Either the file has changed meanwhile, or the name has been taken.
                 Err(fault) if matches!(fault.why, Why::Moved) && copy.look()?.is_some() => {}
