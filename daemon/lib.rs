@@ -8,6 +8,7 @@
 
 pub mod api;
 pub mod cli;
+mod compression;
 pub mod config;
 pub mod control;
 pub mod driver;

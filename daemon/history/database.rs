@@ -3,7 +3,7 @@
 use super::entry;
 use super::entry::{COLUMNS, LATER, Stored, TABLES, content_seal};
 use super::undo_log::Undoing;
-use super::{HistoryError, Limits, compression, database};
+use super::{HistoryError, Limits, database};
 use crate::store::SqliteStore;
 use crate::store::database::{self as store, Fault, Layout};
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
@@ -263,7 +263,8 @@ impl Work<'_> {
         if self.transaction.prepare_cached(sql)?.exists([seal])? {
             return Ok(0);
         }
-        let packed = compression::pack(bytes).map_err(|error| Fault::Refused(error.to_string()))?;
+        let packed =
+            crate::compression::pack(bytes).map_err(|error| Fault::Refused(error.to_string()))?;
         let (size, stored) = (bytes.len() as u64, packed.len() as u64);
         let sql = "INSERT INTO content VALUES (?1, ?2, ?3, ?4)";
         self.transaction.prepare_cached(sql)?.execute((seal, size, stored, &packed))?;

@@ -5,12 +5,11 @@
 //! failure of that database must never harm the rest of the state (docs/decisions/0029-history-and-undo.md).
 //!
 //! Reading order: `entry` (one row), `database`, `writer`, `batch_writer` (its thread), `run_capture` (one run),
-//! `reader`, `listing`, `undo_log`, `renames`, `shared_limits`, `compression`, `interrupted_writer`.
+//! `reader`, `listing`, `undo_log`, `renames`, `shared_limits`, `interrupted_writer`.
 //!
 //! [`PriorStateRecorder`]: steadfast_resources::PriorStateRecorder
 
 mod batch_writer;
-mod compression;
 mod database;
 mod entry;
 mod interrupted_writer;

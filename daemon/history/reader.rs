@@ -3,7 +3,7 @@
 use super::database::SCHEMA;
 use super::entry::{Stored, columns, has_content_seal};
 use super::undo_log::Undoing;
-use super::{HistoryError, PRODUCED, compression, database};
+use super::{HistoryError, PRODUCED, database};
 use crate::store::database::Fault;
 use crate::store::{SqliteStore, regular_file};
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
@@ -369,7 +369,7 @@ impl Reader {
             .query_row(sql, [seal.to_hex()], |row| Ok((row.get(0)?, row.get(1)?)))
             .optional()
             .map_err(|error| self.refuse(&error))?;
-        let bytes = found.and_then(|(size, packed)| compression::unpack(&packed, size));
+        let bytes = found.and_then(|(size, packed)| crate::compression::unpack(&packed, size));
         let bytes = bytes.filter(|bytes| has_content_seal(&self.key, bytes, seal));
         bytes.ok_or_else(|| self.refuse(&"a stored content is damaged and cannot be restored"))
     }

@@ -53,6 +53,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("selection", &[]),
     // Similar names.
     ("nearest_name", &[]),
+    // Packed bytes.
+    ("compression", &[]),
     // A file that is still at its path.
     ("file_identity", &[]),
     // Reads the host; knows no graph. Needs the trust in paths from the resources.
@@ -79,7 +81,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("plan", &["api", "config", "driver", "steadfast_engine", "steadfast_resources"]),
     ("store", &["metrics", "file_identity"]),
     // A database of its own, in the store's directory and with the store's key.
-    ("history", &["store", "file_identity", "steadfast_resources"]),
+    ("history", &["compression", "store", "file_identity", "steadfast_resources"]),
     // The right to act; knows neither the store nor its lock.
     ("lease", &[]),
     // Values, texts and connections; its callers fill in the values.
@@ -93,6 +95,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     (
         "workers",
         &[
+            "compression",
             "api",
             "config",
             "expressions",

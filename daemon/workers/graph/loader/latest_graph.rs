@@ -2,10 +2,8 @@
 //! state directory is gone.
 
 use super::{ReloadRequest, lock};
+use crate::compression;
 use crate::config::{self, LoadedGraph, Options, Text};
-use flate2::Compression;
-use flate2::read::DeflateDecoder;
-use flate2::write::DeflateEncoder;
 use std::sync::{Arc, MutexGuard};
 
 /// The last accepted graph.
@@ -16,16 +14,16 @@ pub(super) enum LatestGraph {
     Nothing,
     /// The number and the texts of the graph.
     Here(u64, Arc<[Text]>),
-    /// The number and the compressed texts of a graph that is stored in the state directory too.
-    Packed(u64, Arc<[u8]>),
+    /// The number and the compressed texts, with their size before, of a graph that is stored in the state directory too.
+    Packed(u64, (Arc<[u8]>, u64)),
 }
 
 impl LatestGraph {
     /// Compresses the texts of a graph.
     pub(super) fn pack(number: u64, texts: &[Text]) -> Self {
-        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
-        match serde_json::to_writer(&mut encoder, texts).ok().and_then(|()| encoder.finish().ok()) {
-            Some(packed) => Self::Packed(number, packed.into()),
+        let pack = |json: Vec<u8>| Some((compression::pack(&json).ok()?.into(), json.len() as u64));
+        match serde_json::to_vec(texts).ok().and_then(pack) {
+            Some(packed) => Self::Packed(number, packed),
             None => Self::Here(number, texts.into()),
         }
     }
@@ -42,8 +40,8 @@ impl LatestGraph {
         match self {
             Self::Nothing => None,
             Self::Here(_, texts) => Some(texts.to_vec()),
-            Self::Packed(_, packed) => {
-                serde_json::from_reader(DeflateDecoder::new(&packed[..])).ok()
+            Self::Packed(_, (packed, size)) => {
+                serde_json::from_slice(&compression::unpack(packed, *size)?).ok()
             }
         }
     }
@@ -102,7 +100,7 @@ mod tests {
         let texts = loaded.texts;
         let packed = LatestGraph::pack(7, &texts);
         assert_eq!((packed.number(), packed.texts()), (Some(7), Some(texts)));
-        let LatestGraph::Packed(_, bytes) = packed else { panic!("expected packed texts") };
+        let LatestGraph::Packed(_, (bytes, _)) = packed else { panic!("expected packed texts") };
         assert!(bytes.len() < 10_000, "{}", bytes.len());
         assert!(LatestGraph::Nothing.texts().is_none());
     }

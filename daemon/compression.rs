@@ -1,4 +1,4 @@
-//! Compression of stored contents (deflate, RFC 1951). Unpacking never yields more than the recorded size.
+//! Compression of contents (deflate, RFC 1951). Unpacking never yields more than the recorded size.
 
 use flate2::Compression;
 use flate2::read::DeflateDecoder;
@@ -6,7 +6,11 @@ use flate2::write::DeflateEncoder;
 use std::io::{Read as _, Write as _};
 
 /// Compresses bytes.
-pub(super) fn pack(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+///
+/// # Errors
+///
+/// Returns the error of the encoder.
+pub(crate) fn pack(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
     let room = Vec::with_capacity(bytes.len() / 3 + 64);
     let mut encoder = DeflateEncoder::new(room, Compression::fast());
     encoder.write_all(bytes)?;
@@ -14,7 +18,7 @@ pub(super) fn pack(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
 }
 
 /// Decompresses bytes; returns `None` unless the result has exactly this size.
-pub(super) fn unpack(packed: &[u8], size: u64) -> Option<Vec<u8>> {
+pub(crate) fn unpack(packed: &[u8], size: u64) -> Option<Vec<u8>> {
     // A damaged row may claim any size, so the memory reserved first depends on the packed length.
     let room = packed.len().saturating_mul(8).min(usize::try_from(size).ok()?);
     let mut bytes = Vec::with_capacity(room);
