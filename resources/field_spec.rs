@@ -24,8 +24,10 @@ pub struct FieldSpec {
     pub nested: bool,
     /// A path of the field may be relative to the graph file.
     pub relative: bool,
-    /// Claims are made of the field, or a program interprets the field: the value never comes from another host.
-    pub guarded: bool,
+    /// The condition under which the value may come from another host.
+    pub foreign: ForeignValue,
+    /// The part of the field in its kind, besides its value.
+    pub role: Option<FieldRole>,
     /// A bare number causes a warning: a duration should have a unit.
     pub wants_unit: bool,
     /// The field must be given.
@@ -38,6 +40,34 @@ pub struct FieldSpec {
     pub conflicts_with: &'static [&'static str],
     /// The expressions that the field allows; none for a field without a decision.
     pub mode: Option<FieldMode>,
+}
+
+/// The condition under which the value of a field may come from another host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForeignValue {
+    /// The value may come from another host.
+    Allowed,
+    /// Claims are made of the field, or a program interprets the field: the value never comes from another host.
+    Refused,
+    /// The value is the place of the object: only its last part comes from another host, into a folder of the collector.
+    /// Without a folder, the collector must set the value.
+    BelowFolder,
+    /// The value may come from another host if the collector sets the place of the object.
+    AtOwnPlace,
+}
+
+/// The part of a field in its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldRole {
+    /// The path of the object.
+    Path,
+    /// The text that a template makes.
+    Template,
+    /// A command. Without it and without its arguments, the name of the resource is the command.
+    Command {
+        /// The field of the exact arguments.
+        arguments: &'static str,
+    },
 }
 
 /// The expressions (`${ }`) that a field allows.
@@ -87,7 +117,8 @@ impl FieldSpec {
             list_only: false,
             nested: false,
             relative: false,
-            guarded: false,
+            foreign: ForeignValue::Allowed,
+            role: None,
             wants_unit: false,
             required: false,
             default: None,
@@ -154,8 +185,21 @@ impl FieldSpec {
 
     /// Rejects values from another host.
     #[must_use]
-    pub const fn guarded(mut self) -> Self {
-        self.guarded = true;
+    pub const fn guarded(self) -> Self {
+        self.foreign(ForeignValue::Refused)
+    }
+
+    /// Sets the condition under which the value may come from another host.
+    #[must_use]
+    pub const fn foreign(mut self, foreign: ForeignValue) -> Self {
+        self.foreign = foreign;
+        self
+    }
+
+    /// Sets the part of the field in its kind.
+    #[must_use]
+    pub const fn role(mut self, role: FieldRole) -> Self {
+        self.role = Some(role);
         self
     }
 

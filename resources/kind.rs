@@ -1,6 +1,8 @@
 //! The declaration of a kind: one table that serves the validator, the documentation and the schema.
 
-pub use crate::field_spec::{FieldMode, FieldSpec, FieldType, Interpreter};
+pub use crate::field_spec::{
+    FieldMode, FieldRole, FieldSpec, FieldType, ForeignValue, Interpreter,
+};
 
 use crate::failure::Failure;
 use crate::prior_state::FormerValue;
@@ -55,6 +57,27 @@ pub struct Restoring {
 }
 
 impl KindSpec {
+    /// Returns the field of the object's path.
+    #[must_use]
+    pub fn path_field(&self) -> Option<&'static FieldSpec> {
+        self.fields.iter().find(|field| field.role == Some(FieldRole::Path))
+    }
+
+    /// Returns the field that a template makes.
+    #[must_use]
+    pub fn template_field(&self) -> Option<&'static FieldSpec> {
+        self.fields.iter().find(|field| field.role == Some(FieldRole::Template))
+    }
+
+    /// Returns the name of the field of the command, and of the field of its arguments.
+    #[must_use]
+    pub fn command_fields(&self) -> Option<(&'static str, &'static str)> {
+        self.fields.iter().find_map(|field| match field.role {
+            Some(FieldRole::Command { arguments }) => Some((field.name, arguments)),
+            _ => None,
+        })
+    }
+
     /// Builds a resource after the checks of the field table: required fields, choices and conflicts.
     ///
     /// # Errors

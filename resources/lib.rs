@@ -47,8 +47,8 @@ pub use crate::escape::{is_deceptive, printable, printable_json};
 pub use crate::failure::Failure;
 pub use crate::footprint::Footprint;
 pub use crate::kind::{
-    Build, FieldMode, FieldSpec, FieldType, Fields, Interpreter, Invalid, KindSpec, LONGEST_SPAN,
-    Place, Restore, Restoring, Value,
+    Build, FieldMode, FieldRole, FieldSpec, FieldType, Fields, ForeignValue, Interpreter, Invalid,
+    KindSpec, LONGEST_SPAN, Place, Restore, Restoring, Value,
 };
 pub use crate::kind_set::KindSet;
 pub use crate::prior_state::{

@@ -36,7 +36,6 @@ pub use checks::semaphores::RESERVED;
 pub use declared_text::declared_lines;
 pub use expand::ask::{Evaluated, Layer, evaluate_expression};
 pub use expand::modules::module_page::{ModulePage, ModuleParam, ModuleResource, describe_module};
-pub use expand::resources::templates::has_templates;
 pub use format::{NotFormatted, format_graph};
 pub use lint::{Finding, LINTS, find_advice};
 pub(crate) use live_inputs::LiveInputs;

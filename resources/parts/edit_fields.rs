@@ -5,7 +5,7 @@ use super::file_values::HASH;
 use super::text_edit::{Editor, TextEdit};
 use super::text_lines::{Insertion, compile_pattern};
 use super::validate_command::ValidateCommand;
-use crate::kind::{FieldMode, FieldSpec, FieldType, Invalid, Value};
+use crate::kind::{FieldMode, FieldRole, FieldSpec, FieldType, Invalid, Value};
 use crate::removal::Removal;
 use crate::resource::Resource;
 use crate::secret_text::Secret;
@@ -17,7 +17,7 @@ pub(crate) const PATH: FieldSpec = FieldSpec::new(
     "path",
     FieldType::Text,
     "Absolute path of the edited file. Default: the name. Everything outside the edited part stays byte for byte.",
-).guarded().mode(FieldMode::Static)
+).guarded().role(FieldRole::Path).mode(FieldMode::Static)
 .example("/etc/ssh/sshd_config");
 /// The values that an edit sends.
 pub(crate) const EDIT_SENDS: &[SendSpec] =

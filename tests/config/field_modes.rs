@@ -202,7 +202,7 @@ fn a_command_from_the_name_has_no_expressions() {
         )
     };
     let of_name = "a command that is taken from `name` has no expressions";
-    let of_item = "the item would be the command: an exec in a loop needs `cmd` or `args`";
+    let of_item = "the item would be the command: exec in a loop needs `cmd` or `args`";
     for (execs, message) in [
         ("  - {name: \"echo ${vars.x}\", shell: /bin/sh}\n", of_name),
         ("  - {name: \"echo ${vars.x}\"}\n", of_name),

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use steadfast_resources::{
-    Answer, Change, CheckRequest, CheckResult, Claim, ClosedDirectory, FieldSpec, FieldType,
-    Fields, Footprint, Host, Invalid, KindSpec, Outcome, Permit, Place, Resource,
+    Answer, Change, CheckRequest, CheckResult, Claim, ClosedDirectory, FieldRole, FieldSpec,
+    FieldType, Fields, Footprint, Host, Invalid, KindSpec, Outcome, Permit, Place, Resource,
 };
 
 pub(crate) static KINDS: &[&KindSpec] = &[&FILE, &EXEC, &NOOP];
@@ -25,7 +25,7 @@ static EXEC: KindSpec = KindSpec {
     collectible: false,
     doc: "a command",
     fields: &[
-        FieldSpec::new("cmd", FieldType::Text, ""),
+        FieldSpec::new("cmd", FieldType::Text, "").role(FieldRole::Command { arguments: "args" }),
         FieldSpec::new("args", FieldType::Texts, ""),
         FieldSpec::new("env", FieldType::TextMap, ""),
         FieldSpec::new("timeout", FieldType::Int, ""),
@@ -43,8 +43,8 @@ static FILE: KindSpec = KindSpec {
     collectible: false,
     doc: "a file",
     fields: &[
-        FieldSpec::new("path", FieldType::Text, ""),
-        FieldSpec::new("content", FieldType::Text, ""),
+        FieldSpec::new("path", FieldType::Text, "").role(FieldRole::Path),
+        FieldSpec::new("content", FieldType::Text, "").role(FieldRole::Template),
         FieldSpec::new("source", FieldType::Text, "").relative(),
         FieldSpec::new("state", FieldType::Text, ""),
         FieldSpec::new("mode", FieldType::Text, ""),

@@ -9,7 +9,7 @@ use super::args::Explain;
 use super::exit::Exit;
 use super::output::{error, print};
 use crate::api::{EventKind, api_schema};
-use crate::config::{Code, LINTS, has_templates, metaparams, recorders, settings, world_settings};
+use crate::config::{Code, LINTS, metaparams, recorders, settings, world_settings};
 use crate::nearest_name::with_nearest;
 use std::borrow::Cow;
 use steadfast_resources::{FieldSpec, FieldType, KindSet, KindSpec, Receives};
@@ -148,8 +148,10 @@ fn events() {
 fn kind(spec: &KindSpec) {
     print(format!("{}: {}\n", spec.kind, spec.doc));
     fields(spec.fields);
-    if has_templates(spec) {
-        print("\n`template`, `with` and `values` make the content: `steadfast explain template`.");
+    if let Some(field) = spec.template_field() {
+        let name = field.name;
+        let keys = "`template`, `with` and `values` make the";
+        print(format!("\n{keys} {name}: `steadfast explain template`."));
     }
     if !spec.sends.is_empty() {
         print("\nSent values (receive them with `recv: {FIELD: \"kind[name].KEY\"}`):");

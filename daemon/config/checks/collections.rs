@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path};
 use steadfast_resources::KindSet;
-use steadfast_resources::{FieldSpec, FieldType, KindSpec, Value};
+use steadfast_resources::{FieldSpec, FieldType, ForeignValue, KindSpec, Value};
 
 /// An exported resource as this host knows it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -201,27 +201,30 @@ impl Validator<'_> {
         }
         for field in &collect.fields {
             let name = quoted(field);
-            let has_place =
-                collect.below.is_some() || collect.set.iter().any(|(it, _)| it == "path");
-            if !spec.fields.iter().any(|it| it.name == *field) {
-                refuse(
+            let path = spec.path_field().map(|field| field.name).unwrap_or_default();
+            let has_place = collect.below.is_some() || collect.set.iter().any(|(it, _)| it == path);
+            let known = spec.fields.iter().find(|it| it.name == *field);
+            match known.map(|field| field.foreign) {
+                None => refuse(
                     format!("{kind} has no field `{name}`"),
                     "list fields of the kind".to_owned(),
-                );
-            } else if spec.kind == "file" && field == "path" {
-                if collect.below.is_none() {
+                ),
+                Some(ForeignValue::BelowFolder) if collect.below.is_none() => {
                     let what =
-                        "`path` of a file comes from another host only with `below`".to_owned();
+                        format!("`{name}` of {kind} comes from another host only with `below`");
                     refuse(what, "below: /etc/steadfast/collected".to_owned());
                 }
-            } else if spec.kind == "file" && field == "content" {
-                if !has_place {
-                    let what = "`content` comes from another host, so the collector sets the place";
-                    refuse(what.to_owned(), "set: { path: … }, or below: DIR".to_owned());
+                Some(ForeignValue::AtOwnPlace) if !has_place => {
+                    let what = format!(
+                        "`{name}` comes from another host, so the collector sets the place"
+                    );
+                    refuse(what, format!("set: {{ {path}: … }}, or below: DIR"));
                 }
-            } else if spec.fields.iter().any(|it| it.name == *field && it.guarded) {
-                let what = format!("`{name}` of {kind} cannot come from another host");
-                refuse(what, format!("set the field here: set: {{ {field}: … }}"));
+                Some(ForeignValue::Refused) => {
+                    let what = format!("`{name}` of {kind} cannot come from another host");
+                    refuse(what, format!("set the field here: set: {{ {field}: … }}"));
+                }
+                Some(_) => {}
             }
         }
         if let Some(below) = &collect.below
@@ -324,7 +327,9 @@ fn make_collected(
         return Err("its module is no instance of a module".to_owned());
     }
     let mut given = FieldValues::default();
-    for name in collect.fields.iter().filter(|name| *name != "path") {
+    let path = spec.path_field();
+    let is_path = |name: &str| path.is_some_and(|field| field.name == name);
+    for name in collect.fields.iter().filter(|name| !is_path(name)) {
         let Some(field) = spec.fields.iter().find(|field| field.name == *name) else { continue };
         if let Some(found) = record.fields.get(name) {
             let value = collected_value(field.takes, found);
@@ -341,7 +346,7 @@ fn make_collected(
         }
         let field = spec.fields.iter().find(|field| field.name == *key);
         let field = field.ok_or_else(|| format!("`set` names the unknown field `{key}`"))?;
-        has_path |= key == "path";
+        has_path |= is_path(key);
         // The name of another host must not lead to another folder.
         if text.contains("${name}") && (record.name.contains('/') || record.name.starts_with('.')) {
             return Err("its name is no plain file name, and `set` uses ${name}".to_owned());
@@ -350,15 +355,17 @@ fn make_collected(
         let value = crate::config::scalar::convert(field.takes, scalar);
         given.insert(field, value.ok_or_else(|| format!("`set: {key}` is of another type"))?);
     }
-    if let Some(path) = path_below(collect, record)? {
-        let field = spec.fields.iter().find(|field| field.name == "path");
+    if let Some(below) = &collect.below {
         let field =
-            field.ok_or_else(|| format!("`below` needs a kind with `path`, not {}", spec.kind))?;
-        given.insert(field, Value::Text(path));
+            path.ok_or_else(|| format!("`below` needs a kind with `path`, not {}", spec.kind))?;
+        given.insert(field, Value::Text(path_below(below, (collect, field.name), record)?));
         has_path = true;
     }
-    if spec.kind == "file" && !has_path {
-        return Err("a collected file needs `set: { path: … }` or `below`".to_owned());
+    if let Some(field) =
+        path.filter(|field| field.foreign == ForeignValue::BelowFolder && !has_path)
+    {
+        let (kind, name) = (spec.kind, field.name);
+        return Err(format!("a collected {kind} needs `set: {{ {name}: … }}` or `below`"));
     }
     if super::wrong_name(spec.kind, &name).is_some() {
         return Err("its name is no name of a resource".to_owned());
@@ -385,18 +392,21 @@ fn make_collected(
     })
 }
 
-/// Returns the path of a collected file below the folder of the collector: the last part of the exporter's path, or
+/// Returns the path of a collected object below the folder of the collector: the last part of the exporter's path, or
 /// of its name.
-fn path_below(collect: &Collect, record: &ExportRecord) -> Result<Option<String>, String> {
-    let Some(below) = &collect.below else { return Ok(None) };
-    let takes_path = collect.fields.iter().any(|it| it == "path");
-    let own = match record.fields.get("path").filter(|_| takes_path) {
+fn path_below(
+    below: &str,
+    (collect, field): (&Collect, &str),
+    record: &ExportRecord,
+) -> Result<String, String> {
+    let takes_path = collect.fields.iter().any(|it| it == field);
+    let own = match record.fields.get(field).filter(|_| takes_path) {
         Some(ExportedField::Text(path)) => path.as_str(),
         _ => record.name.as_str(),
     };
     match Path::new(own).components().next_back() {
         Some(Component::Normal(last)) => {
-            Ok(Some(Path::new(below).join(last).to_string_lossy().into_owned()))
+            Ok(Path::new(below).join(last).to_string_lossy().into_owned())
         }
         _ => Err("its path has no last part".to_owned()),
     }

@@ -3,7 +3,6 @@
 use super::{Entry, Reader};
 use crate::config::ast::{DefaultValue, GraphFile, Receive, Reference, ResourceSpots, Supplied};
 use crate::config::document::tree::Node;
-use crate::config::expand::resources::templates::has_templates;
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
 use crate::config::scalar::{self, Scalar};
@@ -58,10 +57,9 @@ impl<'t> Reader<'t, '_> {
             let what = format!("`{}` in {what}", quoted(entry.key));
             let Some(source) = self.received(entry, &what) else { continue };
             let is_rendered = self.tree.is_rendered(entry.value);
-            if entry.key == "content"
-                && source.template.is_some()
+            if source.template.is_some()
                 && !is_rendered
-                && has_templates(spec)
+                && spec.template_field().is_some_and(|field| field.name == entry.key)
             {
                 self.refuse_old_template(entry, &source);
                 continue;
@@ -74,7 +72,7 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// Reports the template of a received `content`, which has keys of its own, with the lines to write.
+    /// Reports the template of a received content, which has keys of its own, with the lines to write.
     fn refuse_old_template(&mut self, entry: Entry<'t>, source: &Source) {
         let printed: Vec<String> =
             source.values.iter().map(|(name, _)| format!("{{{{ {name} }}}}")).collect();
@@ -88,8 +86,10 @@ impl<'t> Reader<'t, '_> {
             Reference::World(key) => format!("{name}: {{world: \"{key}\"}}"),
         };
         let values: Vec<String> = source.values.iter().map(value).collect();
-        let what =
-            "`recv` takes no template for `content`: write `template` and `values` beside it";
+        let what = format!(
+            "`recv` takes no template for `{}`: write `template` and `values` beside it",
+            quoted(entry.key)
+        );
         let hint = format!(
             "write: template: {{text: \"… {} …\"}}, values: {{{}}}",
             printed.join(" … "),

@@ -5,6 +5,7 @@ use crate::config::ast::{Collect, Export, GraphFile, ResourceSpots};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
 use std::fmt::Display;
+use steadfast_resources::{FieldSpec, ForeignValue};
 
 const KEYS: [&str; 7] = ["kind", "from", "fields", "set", "below", "pattern", "meta"];
 
@@ -23,7 +24,7 @@ impl<'t> Reader<'t, '_> {
             let span = self.tree.span(item);
             let line = self.source.line(span.start);
             let mut collect = Collect { span, line, ..Collect::default() };
-            let mut is_empty = false;
+            let (mut is_empty, mut has_pattern) = (false, false);
             for inner in entries {
                 let what = format!("`{}` of a collection", quoted(inner.key));
                 match inner.key {
@@ -33,7 +34,7 @@ impl<'t> Reader<'t, '_> {
                     "below" => collect.below = self.text(inner, &what),
                     "pattern" => {
                         collect.below = self.text(inner, &what);
-                        collect.fields = vec!["path".to_owned(), "content".to_owned()];
+                        has_pattern = true;
                         is_empty = collect.below.as_ref().is_some_and(String::is_empty);
                         self.doubt_pattern(inner, is_empty);
                     }
@@ -47,6 +48,13 @@ impl<'t> Reader<'t, '_> {
             }
             if collect.kind.is_empty() && self.problems.errors() == errors {
                 self.missing(item, "kind", "a collection");
+            }
+            if let Some(spec) = self.kinds.find(&collect.kind).filter(|_| has_pattern) {
+                let is_taken = |field: &&FieldSpec| {
+                    matches!(field.foreign, ForeignValue::BelowFolder | ForeignValue::AtOwnPlace)
+                };
+                let fields = spec.fields.iter().filter(is_taken);
+                collect.fields = fields.map(|field| field.name.to_owned()).collect();
             }
             if collect.from.is_empty() {
                 collect.from.push("*".to_owned());

@@ -3,7 +3,6 @@
 use super::{described, fields, language, world};
 use crate::config::ast::Relation;
 use crate::config::checks::metaparams::{ALIASES, META};
-use crate::config::has_templates;
 use serde_json::{Map, Value, json};
 use steadfast_resources::{FieldSpec, KindSet, KindSpec, Receives};
 
@@ -49,20 +48,20 @@ fn of_kind(spec: &KindSpec) -> Value {
                 "additionalProperties": {"$ref": "#/definitions/value"},
             }),
         );
-        if has_templates(spec) {
+        if let Some(field) = spec.template_field() {
             // A template has keys of its own there.
             let content = json!({
                 "allOf": [{"$ref": "#/definitions/value"}],
                 "properties": {"template": false, "values": false},
             });
-            properties["recv"]["properties"] = json!({"content": content});
+            properties["recv"]["properties"] = json!({field.name: content});
         }
     }
     for (name, schema) in language::resource_keys() {
         properties.insert(name.to_owned(), schema);
     }
     properties.insert("export".into(), world::export());
-    if has_templates(spec) {
+    if spec.template_field().is_some() {
         for (name, schema) in language::template_keys() {
             properties.insert(name.to_owned(), schema);
         }

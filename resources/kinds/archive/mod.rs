@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::files::{Fault, Files, said};
-use crate::kind::{FieldMode, FieldSpec, FieldType, KindSpec, Value};
+use crate::kind::{FieldMode, FieldRole, FieldSpec, FieldType, KindSpec, Value};
 use crate::parts::checksum::KnownSum;
 use crate::parts::download::{self, Download};
 use crate::parts::staging::guard_parent;
@@ -38,7 +38,7 @@ pub static SPEC: KindSpec = KindSpec {
     collectible: false,
     doc: "Unpacks an archive (tar, tar.gz, tar.xz, tar.zst, tar.bz2 or zip) into a directory of its own. The name is the directory. Entries that lead out of the directory and devices are rejected; set-id bits are dropped. A new archive replaces the whole directory. The files in the directory are not compared: a missing directory and another archive are repaired, and a change below the directory is not.",
     fields: &[
-        FieldSpec::new("path", FieldType::Text, "Absolute path of the directory. Default: the name.").guarded().mode(FieldMode::Static)
+        FieldSpec::new("path", FieldType::Text, "Absolute path of the directory. Default: the name.").guarded().role(FieldRole::Path).mode(FieldMode::Static)
             .example("/opt/app"),
         FieldSpec::new("source", FieldType::Text, "Absolute path of an archive on the host.").relative().guarded().mode(FieldMode::Value)
             .example("/var/cache/app-1.2.tar.gz")

@@ -2,7 +2,8 @@
 
 use crate::failure::Failure;
 use crate::kind::{
-    FieldMode, FieldSpec, FieldType, Fields, Interpreter, Invalid, KindSpec, Place, Value,
+    FieldMode, FieldRole, FieldSpec, FieldType, Fields, Interpreter, Invalid, KindSpec, Place,
+    Value,
 };
 use crate::parts::edit_fields::{
     AFTER, BEFORE, CREATE, EDIT_SENDS, EditFields, FILE, IN_PLACE, PATH, SENSITIVE, STATE,
@@ -24,7 +25,7 @@ pub static SPEC: KindSpec = KindSpec {
     fields: &[
         PATH,
         FILE,
-        FieldSpec::new("content", FieldType::Text, "The lines of the block, without the markers.").mode(FieldMode::Literal(Interpreter::None))
+        FieldSpec::new("content", FieldType::Text, "The lines of the block, without the markers.").role(FieldRole::Template).mode(FieldMode::Literal(Interpreter::None))
             .receives(Receives::Secrets)
             .example("Match Group sftp\n  ForceCommand internal-sftp"),
         FieldSpec::new(

@@ -17,7 +17,7 @@ mod run;
 use crate::change::{Change, CheckResult, Difference, Outcome};
 use crate::footprint::Footprint;
 use crate::host::{Command, Host};
-use crate::kind::{FieldMode, FieldSpec, FieldType, Invalid, KindSpec};
+use crate::kind::{FieldMode, FieldRole, FieldSpec, FieldType, Invalid, KindSpec};
 use crate::permit::Permit;
 use crate::resource::{
     Answer, CheckRequest, ExecutorKind, OnInterrupt, Resource, RunPolicy, Traits,
@@ -67,7 +67,7 @@ const FIELDS: &[FieldSpec] = &[
     text(
         "cmd",
         "Command; default: the name. Without `shell` it is split at white space; quotes, `$` and `*` are literal.",
-    ).guarded().mode(FieldMode::Argv("shell")),
+    ).guarded().role(FieldRole::Command { arguments: "args" }).mode(FieldMode::Argv("shell")),
     FieldSpec::new(
         "args",
         FieldType::Texts,

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::files::{Content, Draft, Fault, Files, denies_others, said};
-use crate::kind::{FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
+use crate::kind::{FieldMode, FieldRole, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
 use crate::parts::checksum::KnownSum;
 use crate::parts::download::{self, Download};
 use crate::parts::staging::{DOWNLOADS, Staging};
@@ -33,6 +33,7 @@ pub static SPEC: KindSpec = KindSpec {
         download::CHECKSUM,
         FieldSpec::new("path", FieldType::Text, "Absolute path of the file. Default: the name.")
             .guarded()
+            .role(FieldRole::Path)
             .mode(FieldMode::Static)
             .example("/opt/app.jar"),
         FieldSpec::new(

@@ -23,7 +23,9 @@ use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::files::denies_others;
-use crate::kind::{FieldMode, FieldSpec, FieldType, Interpreter, Invalid, KindSpec, Value};
+use crate::kind::{
+    FieldMode, FieldRole, FieldSpec, FieldType, ForeignValue, Interpreter, Invalid, KindSpec, Value,
+};
 use crate::parts::validate_command::ValidateCommand;
 use crate::permit::Permit;
 use crate::removal::Removal;
@@ -59,7 +61,7 @@ const FIELDS: &[FieldSpec] = &[
         "path",
         FieldType::Text,
         "Absolute path; a trailing / means a directory. Default: the name.",
-    ).guarded().mode(FieldMode::Static),
+    ).foreign(ForeignValue::BelowFolder).role(FieldRole::Path).mode(FieldMode::Static),
     FieldSpec::new(
         "dirname",
         FieldType::Text,
@@ -79,7 +81,7 @@ const FIELDS: &[FieldSpec] = &[
         "content",
         FieldType::Text,
         "Complete content. Default: unchanged; empty when created.",
-    ).mode(FieldMode::Literal(Interpreter::None))
+    ).foreign(ForeignValue::AtOwnPlace).role(FieldRole::Template).mode(FieldMode::Literal(Interpreter::None))
     .receives(Receives::Seals),
     FieldSpec::new("symlink", FieldType::Text, "Creates a symbolic link to this target.").mode(FieldMode::Value).receives(Receives::Shown).example("/srv/current"),
     FieldSpec::new(

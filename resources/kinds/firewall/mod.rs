@@ -16,7 +16,8 @@ use crate::dependency::HostObject;
 use crate::escape::short;
 use crate::footprint::Footprint;
 use crate::kind::{
-    FieldMode, FieldSpec, FieldType, Fields, Interpreter, Invalid, KindSpec, Place, Value,
+    FieldMode, FieldRole, FieldSpec, FieldType, Fields, Interpreter, Invalid, KindSpec, Place,
+    Value,
 };
 use crate::parts::file_values::HASH;
 use crate::parts::whole_file::{Shape, managed_file};
@@ -39,7 +40,7 @@ pub static SPEC: KindSpec = KindSpec {
             "content",
             FieldType::Text,
             "Tables in the language of nft. Allowed at the top are table, define and add; required unless absent. Interfaces are named by iifname and oifname.",
-        ).guarded().mode(FieldMode::Literal(Interpreter::Nft))
+        ).guarded().role(FieldRole::Template).mode(FieldMode::Literal(Interpreter::Nft))
         .example("table inet app { }\n")
         .receives(Receives::Shown),
         FieldSpec::new(

@@ -16,7 +16,7 @@ use crate::dependency::{HostObject, Need};
 use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::{Command, End, Finished, Host};
-use crate::kind::{FieldMode, FieldSpec, FieldType, KindSpec, Value};
+use crate::kind::{FieldMode, FieldRole, FieldSpec, FieldType, KindSpec, Value};
 use crate::parts::commands::{command, failed};
 use crate::parts::{ValueSet, WriteFailure};
 use crate::permit::Permit;
@@ -35,7 +35,7 @@ pub static SPEC: KindSpec = KindSpec {
     collectible: false,
     doc: "Manages a working tree of a git repository. The name is the directory. A refresh has no meaning.",
     fields: &[
-        FieldSpec::new("path", FieldType::Text, "Absolute path of the directory. Default: the name.").guarded().mode(FieldMode::Static)
+        FieldSpec::new("path", FieldType::Text, "Absolute path of the directory. Default: the name.").guarded().role(FieldRole::Path).mode(FieldMode::Static)
             .example("/srv/app"),
         FieldSpec::new(
             "repo",

@@ -1,7 +1,9 @@
 //! `hosts`: the names of one address in /etc/hosts.
 
 use crate::failure::Failure;
-use crate::kind::{FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
+use crate::kind::{
+    FieldMode, FieldRole, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value,
+};
 use crate::parts::edit_fields::{
     CREATE, EDIT_SENDS, EditFields, IN_PLACE, SENSITIVE, STATE, VALIDATE,
 };
@@ -19,7 +21,7 @@ pub static SPEC: KindSpec = KindSpec {
     collectible: true,
     doc: "Manages the line of one host name in /etc/hosts; every other line and all comments stay.",
     fields: &[
-        FieldSpec::new("path", FieldType::Text, "Absolute path of the file.").guarded().mode(FieldMode::Static)
+        FieldSpec::new("path", FieldType::Text, "Absolute path of the file.").guarded().role(FieldRole::Path).mode(FieldMode::Static)
             .default("/etc/hosts")
             .example("/etc/hosts"),
         FieldSpec::new(

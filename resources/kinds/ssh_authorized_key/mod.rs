@@ -15,7 +15,8 @@ use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::kind::{
-    FieldMode, FieldSpec, FieldType, Fields, Interpreter, Invalid, KindSpec, Place, Value,
+    FieldMode, FieldRole, FieldSpec, FieldType, Fields, Interpreter, Invalid, KindSpec, Place,
+    Value,
 };
 use crate::parts::edit_fields::STATE;
 use crate::parts::text_edit::text_of;
@@ -70,7 +71,7 @@ pub static SPEC: KindSpec = KindSpec {
             "path",
             FieldType::Text,
             "Absolute path of another file, whose directory must exist: created with mode 0644 for the daemon's user. Default: .ssh/authorized_keys in the home directory.",
-        ).guarded().mode(FieldMode::Static)
+        ).guarded().role(FieldRole::Path).mode(FieldMode::Static)
         .example("/etc/ssh/authorized_keys/eve"),
         STATE,
     ],

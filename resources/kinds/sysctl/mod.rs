@@ -15,7 +15,7 @@ use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::files::said;
 use crate::kind::{
-    FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Restoring, Value,
+    FieldMode, FieldRole, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Restoring, Value,
 };
 use crate::parts::field_reader::bounded;
 use crate::parts::shell_words::{shell_word, single_quoted};
@@ -56,7 +56,7 @@ pub static SPEC: KindSpec = KindSpec {
             "path",
             FieldType::Text,
             "The file of the line. A file that sorts later in /etc/sysctl.d, or /etc/sysctl.conf, wins at boot.",
-        ).guarded().mode(FieldMode::Static)
+        ).guarded().role(FieldRole::Path).mode(FieldMode::Static)
         .default(FILE)
         .example("/etc/sysctl.d/60-router.conf"),
         FieldSpec::new(

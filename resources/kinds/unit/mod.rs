@@ -12,7 +12,8 @@ use crate::dependency::HostObject;
 use crate::escape::short;
 use crate::footprint::Footprint;
 use crate::kind::{
-    FieldMode, FieldSpec, FieldType, Fields, Interpreter, Invalid, KindSpec, Place, Value,
+    FieldMode, FieldRole, FieldSpec, FieldType, Fields, Interpreter, Invalid, KindSpec, Place,
+    Value,
 };
 use crate::parts::file_values::HASH;
 use crate::parts::whole_file::{Shape, managed_file};
@@ -31,7 +32,7 @@ pub static SPEC: KindSpec = KindSpec {
     collectible: false,
     doc: "Manages a unit file or a drop-in of systemd in /etc/systemd/system; systemd then reads its files again. The name is the full name of the unit. A refresh reads the files again.",
     fields: &[
-        FieldSpec::new("content", FieldType::Text, "Complete content of the file; required unless absent.").guarded().mode(FieldMode::Literal(Interpreter::Systemd))
+        FieldSpec::new("content", FieldType::Text, "Complete content of the file; required unless absent.").guarded().role(FieldRole::Template).mode(FieldMode::Literal(Interpreter::Systemd))
             .example("[Service]\nExecStart=/bin/true\n")
             .receives(Receives::Shown),
         FieldSpec::new(

@@ -8,7 +8,7 @@ use crate::config::expand::{Context, Expander, copy_nodes};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
 use crate::expressions::Value;
-use steadfast_resources::{FieldSpec, FieldType, KindSpec};
+use steadfast_resources::{FieldRole, FieldSpec, FieldType, KindSpec};
 
 impl Expander<'_> {
     /// Expands a command. A text with expressions becomes `cmd` with its first word, and `args` with the others.
@@ -53,24 +53,28 @@ impl Expander<'_> {
             let node = into.push(Node::List(words), span);
             return Self::add_expanded(context, (key, Outcome::Known(node)), into, target);
         }
-        let takes_args =
-            field.name == "cmd" && target.spec.fields.iter().any(|it| it.name == "args");
+        let arguments = match field.role {
+            Some(FieldRole::Command { arguments }) => Some(arguments),
+            _ => None,
+        };
         let spaced =
             words.iter().find(|word| word.is_empty() || word.contains(char::is_whitespace));
-        if let (Some(word), false) = (spaced, takes_args) {
+        if let (Some(word), None) = (spaced, arguments) {
             let what = format!("one argument of `{}` would be {:?}", field.name, quoted(word));
             let hint =
                 "this command is split at white space: give it a shell, and pass the value by env";
             self.report(context, value, Problem::new(Code::Expression, what).hint(hint));
             return None;
         }
-        if !takes_args {
+        let Some(arguments) = arguments else {
             let node = into.push_text(words.join(" "), false, span);
             return Self::add_expanded(context, (key, Outcome::Known(node)), into, target);
-        }
-        if context.tree().entry(target.item, "args").is_some() {
-            let what = "`cmd` with expressions and `args` exclude each other";
-            let hint = "put the program into `cmd`, and all arguments into `args`";
+        };
+        if context.tree().entry(target.item, arguments).is_some() {
+            let name = field.name;
+            let what = format!("`{name}` with expressions and `{arguments}` exclude each other");
+            let hint =
+                format!("put the program into `{name}`, and all arguments into `{arguments}`");
             self.report(context, value, Problem::new(Code::Expression, what).hint(hint));
             return None;
         }
@@ -80,7 +84,7 @@ impl Expander<'_> {
         Self::add_expanded(context, (key, Outcome::Known(node)), into, target)?;
         let args: Vec<usize> = words.map(|word| into.push_text(word, false, span)).collect();
         if !args.is_empty() {
-            let key = into.push_text("args".to_owned(), true, span);
+            let key = into.push_text(arguments.to_owned(), true, span);
             let list = into.push(Node::List(args), span);
             target.pairs.push((key, list));
         }
@@ -124,16 +128,18 @@ impl Expander<'_> {
         Outcome::Failed
     }
 
-    /// Reports an exec whose command would come from an expression: without `cmd` and `args` its name is the command,
-    /// and a shell may read it (S-18).
+    /// Reports a resource whose command would come from an expression: without the fields of the command its name is
+    /// the command, and a shell may read it (S-18).
     pub(in crate::config::expand) fn refuse_command_name(
         &mut self,
         context: &Context,
         (spec, item): (&KindSpec, usize),
     ) -> Option<()> {
-        if spec.kind != "exec" || has_command(context, item) {
+        let Some((command, arguments)) = spec.command_fields() else { return Some(()) };
+        if has_command(context, item, (command, arguments)) {
             return Some(());
         }
+        let kind = spec.kind;
         let tree = context.tree();
         let name = if tree.scalar(item).is_some() {
             Some(item)
@@ -145,14 +151,17 @@ impl Expander<'_> {
         let is_made =
             parts.is_some_and(|parts| parts.iter().any(|part| matches!(part, Part::Expression(_))));
         let what = match name {
-            Some(_) if is_made => "a command that is taken from `name` has no expressions",
-            None if context.scope.item.is_some() => {
-                "the item would be the command: an exec in a loop needs `cmd` or `args`"
+            Some(_) if is_made => {
+                "a command that is taken from `name` has no expressions".to_owned()
             }
+            None if context.scope.item.is_some() => format!(
+                "the item would be the command: {kind} in a loop needs `{command}` or `{arguments}`"
+            ),
             _ => return Some(()),
         };
-        let hint =
-            "write args: [/bin/echo, \"${…}\"]; or a shell, cmd: TEXT, and env: {NAME: \"${…}\"}";
+        let hint = format!(
+            "write {arguments}: [/bin/echo, \"${{…}}\"]; or a shell, {command}: TEXT, and env: {{NAME: \"${{…}}\"}}"
+        );
         self.report(context, name.unwrap_or(item), Problem::new(Code::Expression, what).hint(hint));
         None
     }
@@ -189,10 +198,13 @@ impl Expander<'_> {
     }
 }
 
-/// Returns true if an exec has a command of its own, written or received.
-fn has_command(context: &Context, item: usize) -> bool {
+/// Returns true if a resource has a command of its own, written or received.
+fn has_command(context: &Context, item: usize, (command, arguments): (&str, &str)) -> bool {
     let tree = context.tree();
-    let is_command = |key: &str| key == "cmd" || key == "args" || key.starts_with("args.");
+    let is_argument = |key: &str| {
+        key.strip_prefix(arguments).is_some_and(|it| it.is_empty() || it.starts_with('.'))
+    };
+    let is_command = |key: &str| key == command || is_argument(key);
     let is_filled = |value: usize| match tree.node(value) {
         Some(Node::Scalar(scalar)) => !scalar.is_null() && !scalar.text.trim().is_empty(),
         Some(Node::List(items)) => !items.is_empty(),

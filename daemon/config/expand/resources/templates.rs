@@ -1,4 +1,4 @@
-//! Templates of files: `template` with `with` becomes `content`. With `values`, the text is finished at run time: it
+//! Templates of files: `template` with `with` becomes the content. With `values`, the text is finished at run time: it
 //! becomes a received value, so that no secret is part of the expansion.
 
 use crate::config::document::tree::{Node, Tree};
@@ -12,7 +12,7 @@ use crate::expressions::{Template, TemplateError, TemplateLoader, Value};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use steadfast_resources::{FieldType, KindSpec};
+use steadfast_resources::KindSpec;
 
 /// The keys of a template.
 const KEYS: [&str; 3] = ["template", "with", "values"];
@@ -38,17 +38,10 @@ struct Names {
     values: Option<usize>,
 }
 
-/// Returns true for a kind with templates: it has a text `content`, which a template makes.
-#[must_use]
-pub fn has_templates(spec: &KindSpec) -> bool {
-    spec.fields.iter().any(|it| it.name == "content" && it.takes == FieldType::Text)
-}
-
 /// Returns true for a key that belongs to a template in a kind that has templates.
 pub(in crate::config::expand) fn is_template_key(spec: &KindSpec, name: &str) -> bool {
-    let has_content = has_templates(spec);
     let is_own = spec.fields.iter().any(|it| it.name == name);
-    KEYS.contains(&name) && has_content && !is_own
+    KEYS.contains(&name) && spec.template_field().is_some() && !is_own
 }
 
 impl Expander<'_> {
@@ -68,8 +61,9 @@ impl Expander<'_> {
             }
             return Some(());
         }
-        if context.tree().entry(target.item, "content").is_some() {
-            let what = "`template` and `content` exclude each other";
+        let made = target.spec.template_field()?.name;
+        if context.tree().entry(target.item, made).is_some() {
+            let what = format!("`template` and `{made}` exclude each other");
             self.report(context, key, Problem::new(Code::Field, what).hint("keep one of them"));
             return None;
         }
@@ -88,7 +82,7 @@ impl Expander<'_> {
         let text = self.render(context, value, (&loaded, &names))?;
         let span = context.tree().span(value);
         let Some(values) = names.values else {
-            let key = into.push_text("content".to_owned(), true, context.tree().span(key));
+            let key = into.push_text(made.to_owned(), true, context.tree().span(key));
             let rendered = into.push_text(text, false, span);
             target.pairs.push((key, rendered));
             return Some(());
@@ -101,7 +95,7 @@ impl Expander<'_> {
         let sources = vec![entry(into, "template", text), entry(into, "values", values)];
         let source = into.push(Node::Map(sources), span);
         into.mark_rendered(source);
-        let receipts = vec![entry(into, "content", source)];
+        let receipts = vec![entry(into, made, source)];
         let recv = into.push(Node::Map(receipts), span);
         target.pairs.push(entry(into, "recv", recv));
         Some(())
