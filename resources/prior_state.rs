@@ -90,6 +90,10 @@ impl fmt::Debug for PriorContent {
 /// The values of a resource that is not a path, by field; `None` stands for an absent value.
 pub type FieldValues = Vec<(&'static str, Option<String>)>;
 
+/// The field of a recorded value that names the other resource whose entry has a change of this one: several resources
+/// have edited one file in one step.
+pub const EDITED_TOGETHER: &str = "edited";
+
 /// A value of a resource, before a change and after the change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormerValue {

@@ -12,7 +12,7 @@ use crate::selection::{NoLabels, Selector, resolve};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use steadfast_resources::host::files::{AccountKind, account_name, printable};
-use steadfast_resources::{After, FormerValue, PriorShape, PriorState};
+use steadfast_resources::{After, EDITED_TOGETHER, FormerValue, PriorShape, PriorState};
 
 /// The default number of listed changes.
 const USUAL: usize = 50;
@@ -120,8 +120,14 @@ fn line(entry: &Entry, is_relative: bool) -> String {
     let (what, cause) = (plain(&entry.what), plain(&cause_in_words(entry)));
     let (number, name) = (entry.number, plain(&entry.resource));
     if entry.what == PRODUCED {
-        let ended = entry.values.iter().find(|value| value.field == "ended").map(after_in_words);
-        return format!("{number:>5}  {time}  {name}  ran: {}  {cause}", ended.unwrap_or_default());
+        let value = |field: &str| {
+            entry.values.iter().find(|value| value.field == field).map(after_in_words)
+        };
+        let says = match value(EDITED_TOGETHER) {
+            Some(text) => format!("edited {text}"),
+            None => format!("ran: {}", value("ended").unwrap_or_default()),
+        };
+        return format!("{number:>5}  {time}  {name}  {says}  {cause}");
     }
     if !entry.values.is_empty() {
         let moved: Vec<String> =
@@ -167,7 +173,8 @@ pub(super) fn output_lines(entry: &Entry, most: usize) -> Vec<String> {
     if entry.what != PRODUCED {
         return Vec::new();
     }
-    let outputs = entry.values.iter().filter(|value| value.field != "ended");
+    let is_output = |field: &str| !["ended", EDITED_TOGETHER].contains(&field);
+    let outputs = entry.values.iter().filter(|value| is_output(&value.field));
     let of_stream = |value: &FormerValue| {
         let After::Value(text) = &value.after else { return Vec::new() };
         let lines: Vec<&str> = text.trim_end().lines().collect();

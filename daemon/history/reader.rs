@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use steadfast_resources::{
-    FormerValue, KeyedHash, NotRecorded, PriorContent, PriorShape, PriorState, StateKey, printable,
+    After, EDITED_TOGETHER, FormerValue, KeyedHash, NotRecorded, PriorContent, PriorShape,
+    PriorState, StateKey, printable,
 };
 
 /// One change of a path or of values, with its prior state.
@@ -258,10 +259,16 @@ impl Reader {
         self.is_sound()?;
         let (from, partial, again) = self.asked(undo)?;
         let later = self.later(resource, from)?;
-        let has_produced = later.iter().any(|entry| entry.what == PRODUCED);
+        let produced = later.iter().find(|entry| entry.what == PRODUCED).cloned();
         let later: Vec<Entry> = later.into_iter().filter(|entry| entry.what != PRODUCED).collect();
-        if has_produced && later.is_empty() {
-            let why = "the run of a command cannot be undone";
+        if let Some(entry) = produced.filter(|_| later.is_empty()) {
+            let together = entry.values.iter().find(|value| value.field == EDITED_TOGETHER);
+            let why = match together.map(|value| &value.after) {
+                Some(After::Value(text)) => {
+                    format!("the change has its entry under another resource: {text}")
+                }
+                _ => "the run of a command cannot be undone".to_owned(),
+            };
             return Err(HistoryError::Unrestorable(vec![format!("{resource}: {why}")]));
         }
         let (of_values, later): (Vec<Entry>, Vec<Entry>) =

@@ -17,7 +17,7 @@ use crate::parts::file_values::{HASH, read_file_values};
 use crate::parts::text_bytes::{decoded, encoded};
 use crate::parts::validate_command::ValidateCommand;
 use crate::permit::Permit;
-use crate::prior_state::Loss;
+use crate::prior_state::{EDITED_TOGETHER, Loss};
 use crate::removal::Removal;
 use crate::resource::{Answer, CheckRequest, Resource, Traits};
 use crate::transaction::{Grouping, Member, Transaction};
@@ -263,11 +263,25 @@ impl Together {
         }
         let Some(writer) = edited_by.first().copied() else { return Ok(()) };
         self.put(host, &permit.for_member(writer), first, (&found, &text))?;
+        for number in edited_by.iter().copied().filter(|number| *number != writer) {
+            self.note_writer(permit, number, writer);
+        }
         for number in edited_by {
             let note = self.0.get(number).map_or("", |edit| edit.editor.aspect());
             set(outcomes, number, Outcome::Changed(vec![note.to_owned()]));
         }
         Ok(())
+    }
+
+    /// Records for one resource that its part was written together with the part of another one, which has the entry
+    /// of the whole file.
+    fn note_writer(&self, permit: &Permit, number: usize, writer: usize) {
+        let (Some(keeper), Some(own)) = (permit.keeper_of(number), self.0.get(number)) else {
+            return;
+        };
+        let part = self.0.get(writer).map_or("", |edit| edit.part.as_str());
+        let text = format!("{}, in one step with {part}", own.path.display());
+        keeper.note_values(vec![(EDITED_TOGETHER, Some(text))]);
     }
 
     fn put(

@@ -33,6 +33,29 @@ fn commands_are_recorded_with_their_output() {
     host.ask_daemon(&["undo", "exec[loud]"]).exits(1).says("the run of a command cannot be undone");
 }
 
+/// Two lines of one file are written in one step: the first has the entry of the file, and the second names it.
+#[test]
+fn parts_of_one_file_are_in_the_history_of_each_resource() {
+    let host = Host::with(
+        r#"
+graph: past
+resources:
+  line:
+  - {name: first, path: $DIR/f, line: one, create: true}
+  - {name: second, path: $DIR/f, line: two, create: true}
+"#,
+    );
+    host.apply();
+    assert_eq!(host.read("f"), "one\ntwo\n");
+    host.ask_daemon(&["history", "line[first]"]).exits(0).prints("/f (did not exist)");
+    host.ask_daemon(&["history", "line[second]"]).exits(0).prints("/f, in one step with ");
+    host.ask_daemon(&["undo", "line[second]"])
+        .exits(1)
+        .says("the change has its entry under another resource");
+    host.ask_daemon(&["undo", "line[first]"]).exits(0);
+    assert!(!host.path("f").exists());
+}
+
 /// The cause of a repair has a class; `-n`, `--since` and `--relative` shape the list.
 #[test]
 fn the_list_is_limited_by_number_and_time() {
