@@ -33,6 +33,9 @@ pub struct Footprint {
     /// The directory whose undeclared entries the resource manages or removes: the claims of others below that
     /// directory matter.
     pub purge_root: Option<PathBuf>,
+    /// The directory in which the resource leaves alone what other resources claim: the claims of others below that
+    /// directory matter. A [`Footprint::purge_root`] is such a directory too.
+    pub spares_below: Option<PathBuf>,
     /// The directory that the resource closes to other users.
     pub closed_directory: Option<ClosedDirectory>,
     /// The state of the claimed path once the resource is as declared.
@@ -101,6 +104,7 @@ impl Footprint {
         append_new(&mut self.trusts, other.trusts);
         self.warnings.append(&mut other.warnings);
         self.purge_root = self.purge_root.or(other.purge_root);
+        self.spares_below = self.spares_below.or(other.spares_below);
         self.closed_directory = self.closed_directory.or(other.closed_directory);
         if self.path_after_apply == PathAfter::Other {
             self.path_after_apply = other.path_after_apply;

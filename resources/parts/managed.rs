@@ -12,7 +12,8 @@ use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, Traits};
 use crate::values::Sent;
 use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::{Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 
 /// A write that failed.
@@ -87,10 +88,19 @@ pub(crate) trait ValueSet: Debug + Send + Sync {
         None
     }
 
-    /// Returns true if the values are recorded for history and undo; false for objects whose former states are
-    /// recorded otherwise (files).
-    fn records_values(&self) -> bool {
-        true
+    /// Returns the aspects whose former states are recorded otherwise (files): their values are not recorded for
+    /// history and undo.
+    fn recorded_otherwise(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Returns a copy that leaves alone these paths, sorted, which other resources claim
+    /// ([`Resource::with_claims`]).
+    fn with_claims(&self, _claimed: Vec<PathBuf>) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        None
     }
 
     /// Returns the sent values, from the values of the last check or apply.
@@ -228,11 +238,11 @@ impl<V: ValueSet> Managed<V> {
         if permit.check().is_err() {
             return Outcome::Interrupted;
         }
-        let keeper = permit.keeper_of(0).filter(|_| self.set.records_values());
+        let values = self.recorded(found, differing);
+        let keeper = permit.keeper_of(0).filter(|_| !values.is_empty());
         // A record waits for the disk.
         let record = match keeper.clone() {
             Some(keeper) => {
-                let values = self.recorded(found, differing);
                 match self.record_blocking(host, move || keeper.keep_values(values)).await {
                     Ok(number) => Some(number),
                     Err(trouble) => return Outcome::Failed { trouble, touched: false },
@@ -298,9 +308,12 @@ impl<V: ValueSet> Managed<V> {
         }
     }
 
-    /// Returns the values for the history: the differing ones, without secrets.
+    /// Returns the values for the history: the differing ones, without secrets and without those that are recorded
+    /// otherwise.
     fn recorded(&self, values: &FieldValues, differing: &[&'static str]) -> FieldValues {
-        let shown = differing.iter().filter(|aspect| !self.set.secrets().contains(aspect));
+        let (secrets, otherwise) = (self.set.secrets(), self.set.recorded_otherwise());
+        let is_recorded = |it: &&&str| !secrets.contains(*it) && !otherwise.contains(*it);
+        let shown = differing.iter().filter(is_recorded);
         shown
             .map(|aspect| (*aspect, Self::value_of(values, aspect).map(ToOwned::to_owned)))
             .collect()
@@ -311,9 +324,13 @@ impl<V: ValueSet> Managed<V> {
     }
 }
 
-impl<V: ValueSet> Resource for Managed<V> {
+impl<V: ValueSet + 'static> Resource for Managed<V> {
     fn footprint(&self) -> Footprint {
         self.set.footprint()
+    }
+
+    fn with_claims(&self, claimed: Vec<PathBuf>) -> Option<Arc<dyn Resource>> {
+        Some(Arc::new(Self::new(self.set.with_claims(claimed)?)))
     }
 
     fn traits(&self) -> Traits {

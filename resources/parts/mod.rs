@@ -5,9 +5,9 @@
 //! Reading order: `field_reader.rs` (fields to values), `text_edit.rs` (a part of a text file), `managed.rs` (named
 //! values, read and written by calls or commands), `sequence.rs` (several resources in one), `commands.rs` (calls of
 //! programs with checked ends), `whole_file.rs`, `fstab.rs` (rows of /etc/fstab, and the kernel's tables alike),
-//! `alternative.rs` (one of several forms), `assignment.rs` (`KEY=value`), `account_tools.rs`, `parent_directory.rs`,
-//! `blocking.rs`, `checksum.rs`, `file_values.rs`, `shell_words.rs`, `validate_command.rs`, `staging.rs`,
-//! `download.rs`, `text_bytes.rs`.
+//! `guarded_removal.rs`, `alternative.rs` (one of several forms), `assignment.rs` (`KEY=value`), `account_tools.rs`,
+//! `parent_directory.rs`, `blocking.rs`, `checksum.rs`, `file_values.rs`, `shell_words.rs`, `validate_command.rs`,
+//! `staging.rs`, `download.rs`, `text_bytes.rs`.
 
 pub(crate) mod account_tools;
 pub(crate) mod alternative;
@@ -25,6 +25,7 @@ pub(crate) mod field_reader;
 pub(crate) mod file_turn;
 pub(crate) mod file_values;
 pub(crate) mod fstab;
+pub(crate) mod guarded_removal;
 pub(crate) mod managed;
 pub(crate) mod parent_directory;
 pub(crate) mod sequence;

@@ -52,3 +52,17 @@ pub(crate) fn managed_file(
     }
     crate::kinds::file::SPEC.build_resource(name, fields, &Place { base: PathBuf::from("/") })
 }
+
+/// Builds the resource that removes a directory with everything in it.
+///
+/// # Errors
+///
+/// Returns the problems of the path.
+pub(crate) fn absent_tree(path: &Path) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
+    let mut fields = Fields::default();
+    let name = format!("{}/", path.display());
+    fields.insert("path", Value::Text(name.clone()));
+    fields.insert("state", Value::Text("absent".to_owned()));
+    fields.insert("force", Value::Bool(true));
+    crate::kinds::file::SPEC.build_resource(&name, fields, &Place { base: PathBuf::from("/") })
+}

@@ -148,12 +148,14 @@ impl Validator<'_> {
         }
     }
 
-    /// Passes to each resource that purges a directory the claims of others below that directory.
+    /// Passes to each resource that manages the content of a directory the claims of others below that directory.
     pub(in crate::config) fn share_claims(&mut self) {
-        let purge_root =
-            |vertex: usize| self.vertices.get(vertex)?.resource.as_ref()?.footprint().purge_root;
+        let managed = |vertex: usize| {
+            let footprint = self.vertices.get(vertex)?.resource.as_ref()?.footprint();
+            footprint.purge_root.or(footprint.spares_below)
+        };
         let minding: Vec<(usize, PathBuf)> = (0..self.vertices.len())
-            .filter_map(|vertex| Some((vertex, purge_root(vertex)?)))
+            .filter_map(|vertex| Some((vertex, managed(vertex)?)))
             .collect();
         if minding.is_empty() {
             return;

@@ -1,15 +1,16 @@
 //! Reads the fields of an archive.
 
-use super::{Archive, Format, Origin, Unpacked};
+use super::entries::Destination;
+use super::{Archive, Directory, Format, Origin};
 use crate::escape::short;
 use crate::host::files::is_sacred;
-use crate::kind::{Fields, Invalid, Place, Value};
-use crate::parts::checksum::KnownSum;
+use crate::kind::{Fields, Invalid, Place};
 use crate::parts::download::{Download, read_checksum};
 use crate::parts::field_reader::{bounded, normal_path};
+use crate::parts::whole_file::absent_tree;
 use crate::parts::{FieldReader, Managed};
 use crate::resource::Resource;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, PathBuf};
 use std::sync::Arc;
 
 /// The ends of names, with their formats.
@@ -40,22 +41,11 @@ pub(super) fn build(
     reader.require(is_free, "path", problem);
     if !reader.is_present() {
         reader.finish(())?;
-        return absent(&path);
+        return absent_tree(&path);
     }
     let archive = read_fields(path, &mut reader);
     let archive = reader.finish(archive)?;
-    Ok(Arc::new(Managed::new(Unpacked(Arc::new(archive)))))
-}
-
-/// Builds the resource that removes the directory with everything in it.
-fn absent(path: &Path) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
-    let mut fields = Fields::default();
-    let name = format!("{}/", path.display());
-    fields.insert("path", Value::Text(name.clone()));
-    fields.insert("state", Value::Text("absent".to_owned()));
-    fields.insert("force", Value::Bool(true));
-    let place = Place { base: PathBuf::from("/") };
-    crate::kinds::file::SPEC.build_resource(&name, fields, &place)
+    Ok(Arc::new(Managed::new(Directory(Arc::new(archive)))))
 }
 
 fn read_fields(path: PathBuf, reader: &mut FieldReader) -> Archive {
@@ -67,19 +57,23 @@ fn read_fields(path: PathBuf, reader: &mut FieldReader) -> Archive {
     let format = read_format(&named, reader);
     let strip = reader.integer("strip", 0..=64).unwrap_or_default();
     let mode = reader.text("mode").unwrap_or_else(|| "0755".to_owned());
-    let is_octal = u32::from_str_radix(&mode, 8).is_ok_and(|mode| mode <= 0o1777);
+    let mode = u32::from_str_radix(&mode, 8).ok().filter(|mode| *mode <= 0o1777);
     let problem = ("expected an octal mode without set-id bits", "for example 0755");
-    reader.require(is_octal, "mode", problem);
-    Archive {
+    reader.require(mode.is_some(), "mode", problem);
+    let to = Destination {
         path,
+        owner: account("owner", reader),
+        group: account("group", reader),
+        mode: Some(mode.unwrap_or_default()),
+        ..Destination::default()
+    };
+    Archive {
+        to,
         origin,
         format,
         strip: u32::try_from(strip).unwrap_or_default(),
         creates: read_creates(reader),
-        owner: account("owner", reader),
-        group: account("group", reader),
-        mode,
-        source_sum: KnownSum::default(),
+        source_sum: Arc::default(),
     }
 }
 

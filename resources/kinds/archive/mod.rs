@@ -1,15 +1,22 @@
 //! `archive`: a directory that is unpacked from an archive.
 //!
-//! The directory belongs to the archive as a whole. A new archive is unpacked and judged in a private folder beside the
-//! directory, and then takes its place. A directory that was not unpacked by this kind is never replaced.
+//! A new archive is unpacked and judged in a private folder beside the directory, and then takes its place as a whole.
+//! A directory that was not unpacked by this kind is never replaced. A record in the directory lists the entries: a
+//! changed entry is written again from the archive, and objects that the archive did not bring stay.
 //!
-//! Reading order: `declare.rs` (the fields), `unpack.rs` (unpacking and judging), this file.
+//! Reading order: `declare.rs` (the fields), `listing.rs` (a tree is listed and judged), `record.rs`, `entries.rs`
+//! (comparison and repair), `unpack.rs`, `undo.rs`, this file.
 
 mod declare;
+mod entries;
+mod listing;
+mod record;
+mod undo;
 mod unpack;
 
 use crate::claim::Claim;
 use crate::dependency::{HostObject, Need};
+use crate::escape::short;
 use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
@@ -18,7 +25,6 @@ use crate::kind::{FieldMode, FieldRole, FieldSpec, FieldType, KindSpec, Value};
 use crate::parts::checksum::KnownSum;
 use crate::parts::download::{self, Download};
 use crate::parts::staging::guard_parent;
-use crate::parts::text_edit::text_of;
 use crate::parts::{ValueSet, WriteFailure, on_thread};
 use crate::permit::Permit;
 use crate::prior_state::FieldValues;
@@ -26,6 +32,8 @@ use crate::removal::Removal;
 use crate::resource::{Answer, PathAfter, Traits};
 use crate::values::{Receives, SendSpec, Sent, SentValue};
 use crate::watch_source::WatchSource;
+use entries::Destination;
+use record::{RECORD, Record};
 use rustix::fs::FileType;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,7 +44,7 @@ use tokio_util::sync::CancellationToken;
 pub static SPEC: KindSpec = KindSpec {
     kind: "archive",
     collectible: false,
-    doc: "Unpacks an archive (tar, tar.gz, tar.xz, tar.zst, tar.bz2 or zip) into a directory of its own. The name is the directory. Entries that lead out of the directory and devices are rejected; set-id bits are dropped. A new archive replaces the whole directory. The files in the directory are not compared: a missing directory and another archive are repaired, and a change below the directory is not.",
+    doc: "Unpacks an archive (tar, tar.gz, tar.xz, tar.zst, tar.bz2 or zip) into a directory of its own. The name is the directory. Entries that lead out of the directory and devices are rejected; set-id bits are dropped. A new archive replaces the whole directory. A changed or missing entry of the archive is written again, which needs the archive. Added objects, and paths that other resources declare, stay.",
     fields: &[
         FieldSpec::new("path", FieldType::Text, "Absolute path of the directory. Default: the name.").guarded().role(FieldRole::Path).mode(FieldMode::Static)
             .example("/opt/app"),
@@ -57,7 +65,7 @@ pub static SPEC: KindSpec = KindSpec {
         FieldSpec::new(
             "creates",
             FieldType::Text,
-            "Path below the directory: while it exists, the directory counts as unpacked, whatever the archive is. Default: the directory must come from this very archive.",
+            "Path below the directory: while it exists, the directory counts as unpacked, whatever the archive is, and its content is not compared. Default: the directory must come from this very archive, with all entries unchanged.",
         ).mode(FieldMode::Value)
         .example("bin/app")
         .receives(Receives::Shown),
@@ -84,18 +92,21 @@ pub static SPEC: KindSpec = KindSpec {
         SendSpec::new("checksum", FieldType::Text, "The checksum of the archive, sha256:…."),
     ],
     example: "archive:\n  - name: /opt/app\n    url: https://example.org/app-1.2.tar.gz\n    checksum: sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824\n    strip: 1\n",
-    restore: None,
+    restore: Some(undo::restore),
     build: declare::build,
 };
 
 /// The time for unpacking, besides that of the download.
 const PATIENCE: Duration = Duration::from_hours(1);
 
-/// The file in the directory that names the archive.
-const STAMP: &str = ".steadfast-archive";
+/// The number of changed entries that a difference names.
+const NAMED: usize = 3;
+
+/// The value of an unchanged content.
+const UNCHANGED: &str = "as unpacked";
 
 /// The origin of an archive.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Origin {
     /// A file of the host, with its expected checksum, if one is declared.
     File(PathBuf, Option<String>),
@@ -111,31 +122,36 @@ enum Format {
 }
 
 /// A directory as declared.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Archive {
-    path: PathBuf,
+    to: Destination,
     origin: Origin,
     format: Format,
     strip: u32,
     creates: Option<PathBuf>,
-    owner: Option<String>,
-    group: Option<String>,
-    mode: String,
     /// The sum of `source`, for which none is declared.
-    source_sum: KnownSum,
+    source_sum: Arc<KnownSum>,
 }
 
 /// The resource, shared with the threads that examine the directory.
 #[derive(Debug)]
-struct Unpacked(Arc<Archive>);
+struct Directory(Arc<Archive>);
+
+/// The found state of a directory.
+#[derive(Debug)]
+struct Found {
+    /// The words that name the archive, written as the wanted ones; none if nothing is unpacked.
+    archive: Option<String>,
+    content: String,
+}
 
 impl Archive {
-    /// Returns the text of the stamp for an archive with this checksum.
+    /// Returns the words that name an archive with this checksum.
     fn stamp(&self, sha256: &str) -> String {
         format!("sha256:{sha256} strip:{}", self.strip)
     }
 
-    /// Returns the wanted state: the stamp, or the name of the archive if its checksum is not declared.
+    /// Returns the wanted words: those of the checksum, or the path of the archive if its checksum is not declared.
     fn wanted(&self) -> String {
         if let Some(path) = &self.creates {
             return format!("unpacked, with {}", path.display());
@@ -147,59 +163,123 @@ impl Archive {
         }
     }
 
-    /// Returns the state of the directory, written as the wanted one; none if nothing is unpacked there.
-    fn found(&self, files: &Files, cancel: &CancellationToken) -> Result<Option<String>, Failure> {
+    /// Returns the state of the directory.
+    fn found(&self, files: &Files, cancel: &CancellationToken) -> Result<Found, Failure> {
+        let unchanged = |archive| Found { archive, content: UNCHANGED.to_owned() };
         if let Some(below) = &self.creates {
-            let path = self.path.join(below);
-            let exists = || -> Result<bool, Fault> {
-                let Some(spot) = files.open_entry(&path)? else { return Ok(false) };
-                Ok(spot.look()?.is_some())
-            };
-            let exists = exists().map_err(|fault| files.trouble(fault, &path))?;
-            return Ok(exists.then(|| self.wanted()));
+            let path = self.to.path.join(below);
+            let exists = path_exists(files, &path).map_err(|fault| files.trouble(fault, &path))?;
+            return Ok(unchanged(exists.then(|| self.wanted())));
         }
-        let Some(stamp) = text_of(files, &self.path.join(STAMP))? else { return Ok(None) };
-        let stamp = stamp.trim().to_owned();
-        let Origin::File(path, None) = &self.origin else { return Ok(Some(stamp)) };
-        match self.source_sum.find_sum(files, path, cancel)? {
-            Some(sum) if self.stamp(&sum) == stamp => Ok(Some(self.wanted())),
-            // An archive that is gone after it was unpacked changes nothing.
-            None => Ok(Some(self.wanted())),
-            Some(_) => Ok(Some(stamp)),
+        let Some(record) = Record::read(files, &self.to.path)? else { return Ok(unchanged(None)) };
+        let archive = self.found_archive(files, &record, cancel)?;
+        if archive != self.wanted() {
+            // The other archive replaces everything.
+            return Ok(unchanged(Some(archive)));
         }
+        let content = self.found_content(files, &record, cancel)?;
+        Ok(Found { archive: Some(archive), content })
     }
 
-    /// Fails unless the directory may be replaced: it is absent, empty or stamped, and no other user can exchange it.
+    /// Returns the words that name the unpacked archive, written as the wanted ones.
+    fn found_archive(
+        &self,
+        files: &Files,
+        record: &Record,
+        cancel: &CancellationToken,
+    ) -> Result<String, Failure> {
+        let Origin::File(path, None) = &self.origin else { return Ok(record.stamp.clone()) };
+        Ok(match self.source_sum.find_sum(files, path, cancel)? {
+            Some(sum) if self.stamp(&sum) == record.stamp => self.wanted(),
+            // An archive that is gone after it was unpacked changes nothing.
+            None => self.wanted(),
+            Some(_) => record.stamp.clone(),
+        })
+    }
+
+    /// Returns the value of the content: it names the first changed entries.
+    fn found_content(
+        &self,
+        files: &Files,
+        record: &Record,
+        cancel: &CancellationToken,
+    ) -> Result<String, Failure> {
+        if record.is_foreign {
+            return Ok(format!("changed: {RECORD}"));
+        }
+        let changed = self.to.find_changed(files, record, cancel)?;
+        Ok(if changed.is_empty() { UNCHANGED.to_owned() } else { described(&changed) })
+    }
+
+    /// Writes the entries that differ from the unpacked tree in a private folder, and its record.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the tree is of another archive than the directory, or if an entry cannot be written.
+    fn repair(
+        &self,
+        (files, permit): (&Files, &Permit),
+        record: &Record,
+        tree: &str,
+    ) -> Result<(), WriteFailure> {
+        let present = Record::read(files, &self.to.path).map_err(WriteFailure::untouched)?;
+        let Some(present) = present.filter(|present| present.stamp == record.stamp) else {
+            let what = "the archive has changed since it was unpacked";
+            return Err(WriteFailure::untouched(Failure::new(what).passing()));
+        };
+        self.to.repair_entries((files, permit), record, Path::new(tree))?;
+        if present.is_like(record) {
+            return Ok(());
+        }
+        record.write((files, permit), &self.to.path).map_err(WriteFailure::touched)
+    }
+
+    /// Fails unless the directory may be replaced: it is absent or empty or has a record, and no other user can
+    /// exchange it.
     fn guard_place(&self, files: &Files) -> Result<(), Failure> {
         let refused = |why: &str, hint: &str| {
-            Err(Fault::refused(said("unpack into", &self.path, why).hint(hint)))
+            Err(Fault::refused(said("unpack into", &self.to.path, why).hint(hint)))
         };
-        guard_parent(files, &self.path)?;
+        guard_parent(files, &self.to.path)?;
         let guard = || -> Result<(), Fault> {
-            let Some(spot) = files.open_entry(&self.path)? else { return Ok(()) };
+            let Some(spot) = files.open_entry(&self.to.path)? else { return Ok(()) };
             let Some(seen) = spot.look()? else { return Ok(()) };
             if seen.kind != FileType::Directory {
                 return refused("not a directory", "remove the object at the path");
             }
-            let is_stamped = spot_exists(files, &self.path.join(STAMP))?;
-            if !is_stamped && !spot.is_empty()? {
+            let is_unpacked = path_exists(files, &self.to.path.join(RECORD))?;
+            if !is_unpacked && !spot.is_empty()? {
                 let hint = "an archive replaces its whole directory: empty it, or choose another";
                 return refused("it has content that no archive brought", hint);
             }
             Ok(())
         };
-        guard().map_err(|fault| files.trouble(fault, &self.path))
+        guard().map_err(|fault| files.trouble(fault, &self.to.path))
     }
 }
 
-fn spot_exists(files: &Files, path: &Path) -> Result<bool, Fault> {
+/// Names the first changed entries, and counts the others.
+fn described(changed: &[PathBuf]) -> String {
+    let name = |path: &PathBuf| match path.to_string_lossy() {
+        name if name.is_empty() => "the directory itself".to_owned(),
+        name => short(&name, 40),
+    };
+    let names: Vec<String> = changed.iter().take(NAMED).map(name).collect();
+    match changed.len().saturating_sub(NAMED) {
+        0 => format!("changed: {}", names.join(", ")),
+        more => format!("changed: {} and {more} more", names.join(", ")),
+    }
+}
+
+fn path_exists(files: &Files, path: &Path) -> Result<bool, Fault> {
     let Some(spot) = files.open_entry(path)? else { return Ok(false) };
     Ok(spot.look()?.is_some())
 }
 
-impl ValueSet for Unpacked {
+impl ValueSet for Directory {
     fn wanted(&self) -> FieldValues {
-        vec![("archive", Some(self.0.wanted()))]
+        let content = ("content", Some(UNCHANGED.to_owned()));
+        vec![("archive", Some(self.0.wanted())), content]
     }
 
     fn read<'a>(
@@ -210,7 +290,7 @@ impl ValueSet for Unpacked {
         Box::pin(async move {
             let (archive, cancel) = (Arc::clone(&self.0), cancel.clone());
             let found = on_thread(host, move |host| archive.found(host.files(), &cancel)).await??;
-            Ok(vec![("archive", found)])
+            Ok(vec![("archive", found.archive), ("content", Some(found.content))])
         })
     }
 
@@ -218,22 +298,39 @@ impl ValueSet for Unpacked {
         &'a self,
         host: &'a Host,
         permit: &'a Permit,
-        _differing: &'a [&'static str],
+        differing: &'a [&'static str],
     ) -> Answer<'a, Result<(), WriteFailure>> {
-        Box::pin(unpack::replace(&self.0, host, permit))
+        Box::pin(async move {
+            if differing.contains(&"archive") {
+                return unpack::replace(&self.0, host, permit).await;
+            }
+            unpack::repair(&self.0, host, permit).await
+        })
+    }
+
+    /// The former states of entries are recorded with their paths.
+    fn recorded_otherwise(&self) -> &'static [&'static str] {
+        &["content"]
+    }
+
+    fn with_claims(&self, claimed: Vec<PathBuf>) -> Option<Self> {
+        let to = Destination { claimed: claimed.into_iter().collect(), ..self.0.to.clone() };
+        Some(Self(Arc::new(Archive { to, ..Archive::clone(&self.0) })))
     }
 
     fn footprint(&self) -> Footprint {
-        let Archive { path, origin, owner, group, .. } = &*self.0;
+        let Archive { to: Destination { path, owner, group, .. }, origin, .. } = &*self.0;
         let parent = path.parent().map(|parent| Need::path(parent, "contains the directory"));
         let mut requires: Vec<Need> = parent.into_iter().collect();
         requires.extend(owner.iter().filter_map(|name| Need::user(name, "owns the directory")));
         requires.extend(group.iter().filter_map(|name| Need::group(name, "owns the directory")));
-        let below = self.0.creates.as_deref().unwrap_or_else(|| Path::new(STAMP));
-        let mut watch = vec![
-            WatchSource::Path { path: path.clone(), below: false },
-            WatchSource::Path { path: path.join(below), below: false },
-        ];
+        let mut watch = match &self.0.creates {
+            Some(below) => vec![
+                WatchSource::Path { path: path.clone(), below: false },
+                WatchSource::Path { path: path.join(below), below: false },
+            ],
+            None => vec![WatchSource::Tree(path.clone())],
+        };
         let (mut reads, mut trusts) = (Vec::new(), Vec::new());
         match origin {
             Origin::File(source, _) => {
@@ -257,6 +354,7 @@ impl ValueSet for Unpacked {
             watch,
             reads,
             trusts,
+            spares_below: Some(path.clone()),
             path_after_apply: PathAfter::Directory,
             removal: Some(removal),
             ..Footprint::default()
@@ -277,11 +375,12 @@ impl ValueSet for Unpacked {
     }
 
     fn sent(&self, found: &FieldValues) -> Sent {
-        let stamp = found.iter().find_map(|(_, value)| value.as_deref());
+        let stamp = found.iter().find(|(aspect, _)| *aspect == "archive");
+        let stamp = stamp.and_then(|(_, value)| value.as_deref());
         let sum = stamp.and_then(|stamp| stamp.split(' ').next());
         let sum = sum.filter(|word| word.starts_with("sha256:"));
         let text = |text: String| SentValue::Shown(Value::Text(text));
-        let path = ("path", text(self.0.path.display().to_string()));
+        let path = ("path", text(self.0.to.path.display().to_string()));
         sum.map(|sum| ("checksum", text(sum.to_owned()))).into_iter().chain([path]).collect()
     }
 }

@@ -1,19 +1,20 @@
-//! Unpacks an archive in a private folder, judges every entry, and puts the result in its place.
+//! Unpacks an archive in a private folder, judges every entry, and puts the result, or the entries that differ, in its
+//! place.
 
-use super::{Archive, Format, Origin, STAMP};
-use crate::escape::short;
+use super::listing::{judge, list_tree};
+use super::record::{RECORD, Record};
+use super::{Archive, Format, Origin};
 use crate::failure::Failure;
 use crate::host::files::{Content, Draft, Fault, Files, said};
 use crate::host::input_trust::Reader;
 use crate::host::{Command, Host};
 use crate::parts::checksum::{LARGEST, checksum_of};
-use crate::parts::commands::{command, failed, run_change};
+use crate::parts::commands::{command, run_change};
 use crate::parts::staging::Staging;
 use crate::parts::{WriteFailure, on_thread};
 use crate::permit::Permit;
 use rustix::fs::FileType;
-use std::collections::HashMap;
-use std::path::{Component, Path};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -21,15 +22,12 @@ use tokio_util::sync::CancellationToken;
 /// The deadline of one step on a large archive.
 const STEP: Duration = Duration::from_mins(30);
 
-/// Writes the stamp, gives the tree away and makes it durable. The arguments are the tree, the name of the stamp, its
-/// text, the owner with the group, and the mode.
+/// Gives the tree away. The arguments are the tree, the name of the record, the owner with the group, and the mode.
 const FINISH: &str = r#"
 set -e
 rm -rf -- "${1:?}/$2"
-printf '%s\n' "$3" >"$1/$2"
-[ -z "$4" ] || chown -hR -- "$4" "$1"
-chmod -- "$5" "$1"
-sync -f -- "$1"
+[ -z "$3" ] || chown -hR -- "$3" "$1"
+chmod -- "$4" "$1"
 "#;
 
 /// Drops leading directories of an unpacked tree. The arguments are the tree, the new tree, and the count plus one.
@@ -58,22 +56,14 @@ pub(super) async fn replace(
     host: &Host,
     permit: &Permit,
 ) -> Result<(), WriteFailure> {
-    guard(archive, host).await?;
-    let parent = archive.path.parent().unwrap_or_else(|| Path::new("/"));
-    let staging = Staging::make(host, permit, parent).await?;
-    let tree = prepare(archive, host, permit, &staging).await;
-    let tree = match tree {
-        // The place can have changed during a long download.
-        Ok(tree) => guard(archive, host).await.map(|()| tree),
-        Err(failure) => Err(failure),
-    };
-    let placed = match tree {
-        Ok(tree) => {
-            let place = archive.path.display().to_string();
+    let (staging, prepared) = stage(archive, host, permit).await?;
+    let placed = match prepared {
+        Ok((tree, _)) => {
+            let place = archive.to.path.display().to_string();
             let old = staging.join("old").display().to_string();
             run_script(host, permit, SWAP, &[&place, &tree, &old]).await
         }
-        Err(failure) => Err(WriteFailure { touched: false, ..failure }),
+        Err(failure) => Err(failure),
     };
     if let Err(failure) = &placed
         && failure.touched
@@ -84,9 +74,62 @@ pub(super) async fn replace(
         let what = format!("{}\nthe former directory is {}", trouble.what, kept.display());
         return Err(WriteFailure { trouble: Failure { what, ..trouble }, touched });
     }
-    let touched = placed.is_ok();
+    end(staging, host, permit, placed).await
+}
+
+/// Writes the entries that differ from the archive, and nothing else.
+///
+/// # Errors
+///
+/// Fails if the archive has changed since it was unpacked, or as [`replace`] does.
+pub(super) async fn repair(
+    archive: &Arc<Archive>,
+    host: &Host,
+    permit: &Permit,
+) -> Result<(), WriteFailure> {
+    let (staging, prepared) = stage(archive, host, permit).await?;
+    let repaired = match prepared {
+        Ok((tree, record)) => {
+            let (own, own_permit) = (Arc::clone(archive), permit.for_thread());
+            let work = move |host: &Host| own.repair((host.files(), &own_permit), &record, &tree);
+            let repaired = on_thread(host, work).await;
+            repaired.unwrap_or_else(|trouble| Err(WriteFailure::touched(trouble)))
+        }
+        Err(failure) => Err(failure),
+    };
+    end(staging, host, permit, repaired).await
+}
+
+/// An unpacked tree, with its record.
+type Prepared = Result<(String, Record), WriteFailure>;
+
+/// Unpacks the archive in a private folder.
+async fn stage(
+    archive: &Arc<Archive>,
+    host: &Host,
+    permit: &Permit,
+) -> Result<(Staging, Prepared), WriteFailure> {
+    guard(archive, host).await?;
+    let parent = archive.to.path.parent().unwrap_or_else(|| Path::new("/"));
+    let staging = Staging::make(host, permit, parent).await?;
+    let prepared = match prepare(archive, host, permit, &staging).await {
+        // The place can have changed during a long download.
+        Ok(prepared) => guard(archive, host).await.map(|()| prepared),
+        Err(failure) => Err(failure),
+    };
+    Ok((staging, prepared.map_err(|failure| WriteFailure { touched: false, ..failure })))
+}
+
+/// Removes the private folder, and returns the result of the work.
+async fn end(
+    staging: Staging,
+    host: &Host,
+    permit: &Permit,
+    done: Result<(), WriteFailure>,
+) -> Result<(), WriteFailure> {
+    let touched = done.is_ok();
     let removed = staging.remove(host, permit).await;
-    placed.and_then(|()| removed.map_err(|failure| WriteFailure { touched, ..failure }))
+    done.and_then(|()| removed.map_err(|failure| WriteFailure { touched, ..failure }))
 }
 
 /// Fails unless the directory may be replaced.
@@ -96,13 +139,13 @@ async fn guard(archive: &Arc<Archive>, host: &Host) -> Result<(), WriteFailure> 
     guarded.and_then(|guarded| guarded).map_err(WriteFailure::untouched)
 }
 
-/// Unpacks and judges the archive; returns the path of the tree.
+/// Unpacks and judges the archive; returns the path of the tree, and its record.
 async fn prepare(
     archive: &Archive,
     host: &Host,
     permit: &Permit,
     staging: &Staging,
-) -> Result<String, WriteFailure> {
+) -> Result<(String, Record), WriteFailure> {
     let (packed, sha256) = match &archive.origin {
         Origin::Url(download) => {
             let packed = staging.join("archive");
@@ -131,15 +174,25 @@ async fn prepare(
         }
     };
     let tree = unpack(archive, host, permit, (staging, &packed)).await?;
-    judge(host, &tree).await.map_err(WriteFailure::untouched)?;
-    let owner = match (&archive.owner, &archive.group) {
+    let top = PathBuf::from(&tree);
+    let judged = on_thread(host, move |host| judge(&list_tree(host.files(), &top)?)).await;
+    judged.and_then(|judged| judged).map_err(WriteFailure::untouched)?;
+    let owner = match (&archive.to.owner, &archive.to.group) {
         (None, None) => String::new(),
         (Some(owner), None) => owner.clone(),
         (owner, Some(group)) => format!("{}:{group}", owner.as_deref().unwrap_or_default()),
     };
-    let stamp = archive.stamp(&sha256);
-    run_script(host, permit, FINISH, &[&tree, STAMP, &stamp, &owner, &archive.mode]).await?;
-    Ok(tree)
+    let mode = format!("{:04o}", archive.to.mode.unwrap_or(0o755));
+    run_script(host, permit, FINISH, &[&tree, RECORD, &owner, &mode]).await?;
+    let (stamp, top, own_permit) =
+        (archive.stamp(&sha256), PathBuf::from(&tree), permit.for_thread());
+    let recorded = on_thread(host, move |host| {
+        let record = Record::of_tree(host.files(), (&top, stamp), &CancellationToken::new())?;
+        record.write((host.files(), &own_permit), &top).map(|()| record)
+    });
+    let record = recorded.await.and_then(|record| record).map_err(WriteFailure::untouched)?;
+    run_change(host, permit, &slow(&["sync", "-f", "--", &tree])).await?;
+    Ok((tree, record))
 }
 
 /// Copies an archive of the host into the private folder: a regular file, and no link or private file of root that
@@ -168,17 +221,7 @@ fn copy_source(files: &Files, permit: &Permit, from: &Path, to: &Path) -> Result
         let Some(spot) = files.open_entry(to)? else { return Err(Fault::moved()) };
         let mut content = Content::default();
         content.push(origin);
-        let draft = Draft {
-            content: &content,
-            owner: None,
-            group: None,
-            mode: 0o600,
-            instead_of: None,
-            acceptance: None,
-            extended: None,
-            sensitive: true,
-        };
-        files.put(permit, &spot, &draft).map(drop)
+        files.put(permit, &spot, &Draft::private(&content)).map(drop)
     };
     copy().map_err(|fault| files.trouble(fault, from))
 }
@@ -221,102 +264,6 @@ fn with_advice(failure: WriteFailure) -> WriteFailure {
     WriteFailure { trouble: failure.trouble.hint(hint), touched: false }
 }
 
-/// Fails if an entry leads out of the tree, is a device, socket or FIFO, or has a set-id bit.
-async fn judge(host: &Host, tree: &str) -> Result<(), Failure> {
-    // The output for a whole large tree exceeds the limit of captured output: find selects what must be judged.
-    let argv = [
-        "find",
-        tree,
-        "-mindepth",
-        "1",
-        "(",
-        "-type",
-        "l",
-        "-o",
-        "-perm",
-        "/6000",
-        "-o",
-        "-links",
-        "+1",
-        "-not",
-        "-type",
-        "d",
-        "-o",
-        "-not",
-        "(",
-        "-type",
-        "f",
-        "-o",
-        "-type",
-        "d",
-        ")",
-        ")",
-        "-printf",
-        "%y %m %n %i\\0%P\\0%l\\0",
-    ];
-    let find = slow(&argv);
-    let finished = host.query(&find, &CancellationToken::new()).await?;
-    if !finished.is_success() {
-        return Err(failed(&find, &finished));
-    }
-    if finished.stdout.truncated() {
-        let what = "the archive has too many links to judge them";
-        return Err(
-            Failure::new(what).hint("unpack it with `exec`, or ask its authors for another")
-        );
-    }
-    let text = finished.stdout.text();
-    let mut parts = text.split_terminator('\0');
-    let mut names: HashMap<&str, (u64, u64, &str)> = HashMap::new();
-    while let (Some(head), Some(path), Some(target)) = (parts.next(), parts.next(), parts.next()) {
-        let words: Vec<&str> = head.split(' ').collect();
-        let [kind, mode, links, inode] = words.as_slice() else {
-            return Err(unsafe_entry(path, "has a name that cannot be judged"));
-        };
-        let mode = u32::from_str_radix(mode, 8).unwrap_or(0o6000);
-        match *kind {
-            "l" if leads_out(path, target) => {
-                return Err(unsafe_entry(path, "is a link that leads out"));
-            }
-            "l" => {}
-            "f" | "d" if mode & 0o6000 != 0 => return Err(unsafe_entry(path, "has a set-id bit")),
-            "f" => {
-                let links = links.parse().unwrap_or(u64::MAX);
-                names.entry(inode).or_insert((links, 0, path)).1 += 1;
-            }
-            "d" => {}
-            _ => return Err(unsafe_entry(path, "is a device, a socket or a FIFO")),
-        }
-    }
-    match names.values().find(|(links, found, _)| *links > 1 && links != found) {
-        Some((_, _, path)) => Err(unsafe_entry(path, "has a name outside")),
-        None => Ok(()),
-    }
-}
-
-fn unsafe_entry(path: &str, why: &str) -> Failure {
-    let path = short(path, 40);
-    Failure::new(format!("the archive is not safe: {path} {why}"))
-        .hint("unpack it by hand and examine it, or ask its authors")
-}
-
-/// Returns true if a link at a relative path may lead out of the tree. A `..` after a name counts as such: the name may
-/// be a link itself.
-fn leads_out(path: &str, target: &str) -> bool {
-    let mut depth = Path::new(path).components().count().saturating_sub(1);
-    let mut has_name = false;
-    for part in Path::new(target).components() {
-        match part {
-            Component::Normal(_) => has_name = true,
-            Component::CurDir => {}
-            Component::ParentDir if has_name || depth == 0 => return true,
-            Component::ParentDir => depth -= 1,
-            Component::RootDir | Component::Prefix(_) => return true,
-        }
-    }
-    false
-}
-
 fn slow(argv: &[&str]) -> Command {
     Command { timeout: Some(STEP), ..command(argv) }
 }
@@ -330,25 +277,4 @@ async fn run_script(
     let mut argv = vec!["sh", "-c", script, "sh"];
     argv.extend(arguments);
     run_change(host, permit, &slow(&argv)).await.map(|_| ())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::leads_out;
-
-    #[test]
-    fn links_out_of_the_tree_are_found() {
-        for (path, target, out) in [
-            ("a", "b", false),
-            ("a", "../b", true),
-            ("d/a", "../b", false),
-            ("d/a", "../../b", true),
-            ("d/a", "x/../../../b", true),
-            ("a", "/etc/passwd", true),
-            ("d/e/a", "./../../b", false),
-            ("a", "d/x/../..", true),
-        ] {
-            assert_eq!(leads_out(path, target), out, "{path} -> {target}");
-        }
-    }
 }

@@ -6,7 +6,9 @@ use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::files::{Content, Draft, Fault, Files, denies_others, said};
-use crate::kind::{FieldMode, FieldRole, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
+use crate::kind::{
+    FieldMode, FieldRole, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value,
+};
 use crate::parts::checksum::KnownSum;
 use crate::parts::download::{self, Download};
 use crate::parts::staging::{DOWNLOADS, Staging};
@@ -254,8 +256,8 @@ impl ValueSet for Shared {
         Some("content")
     }
 
-    fn records_values(&self) -> bool {
-        false
+    fn recorded_otherwise(&self) -> &'static [&'static str] {
+        &["content"]
     }
 
     fn sent(&self, found: &FieldValues) -> Sent {

@@ -150,7 +150,7 @@ impl ValueSet for HardLink {
         Some("hardlink")
     }
 
-    fn records_values(&self) -> bool {
-        false
+    fn recorded_otherwise(&self) -> &'static [&'static str] {
+        &["hardlink"]
     }
 }

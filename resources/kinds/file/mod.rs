@@ -356,6 +356,7 @@ impl Resource for File {
             reads: self.copied().to_vec(),
             trusts: self.trusted(),
             purge_root: self.holds_below().then(|| self.path.clone()),
+            spares_below: None,
             closed_directory: self.closed_directory(),
             path_after_apply: self.path_after_apply(),
             removal: self.removal(),
