@@ -4,8 +4,7 @@ use super::contained::is_converged;
 use super::{Inspected, Inspector, text};
 use crate::failure::Failure;
 use crate::host::Host;
-use crate::host::files::{AccountKind, account_name};
-use crate::kinds::git::live_tree;
+use crate::kinds::git::{live_tree, tree_owner};
 use crate::parts::field_reader::normal_path;
 use crate::resource::Answer;
 
@@ -17,12 +16,7 @@ fn one<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Inspected>
             let what = "expected an absolute path without ..";
             return Err(Failure::new(what).hint("for example /srv/app"));
         };
-        let look = || host.files().open_entry(&path)?.map(|entry| entry.look()).transpose();
-        let seen = look().map_err(|fault| host.files().trouble(fault, &path))?;
-        let Some(seen) = seen.flatten() else { return Ok(None) };
-        let owner = (!host.files().is_root() || seen.uid != 0)
-            .then(|| account_name(AccountKind::User, seen.uid))
-            .filter(|_| host.files().is_root());
+        let Some(owner) = tree_owner(host, &path).await? else { return Ok(None) };
         let Some(tree) = live_tree(host, &path, owner.clone()).await? else { return Ok(None) };
         let mut fields = vec![text("repo", tree.repo), text("version", tree.version)];
         fields.extend(owner.map(|owner| text("user", owner)));

@@ -1,15 +1,16 @@
 //! Reads the fields of a working tree, and builds the resource that undoes a change.
 
-use super::Tree;
+use super::{Tree, undo};
 use crate::escape::short;
 use crate::failure::Failure;
 use crate::host::files::is_sacred;
 use crate::kind::{Fields, Invalid, LONGEST_SPAN, Place, Restoring, Value};
 use crate::parts::shell_words::shell_word;
+use crate::parts::whole_file::absent_tree;
 use crate::parts::{FieldReader, Managed};
 use crate::prior_state::FormerValue;
 use crate::resource::Resource;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,24 +28,13 @@ pub(super) fn build(
     reader.require(!is_sacred(&path), "path", problem);
     if !reader.is_present() {
         reader.finish(())?;
-        return absent(&path);
+        return absent_tree(&path);
     }
     let repo = reader.required_text("repo");
     check_repo(&repo, &mut reader);
     let tree = read_tree(path, Some(repo), &mut reader);
     let tree = reader.finish(tree)?;
     Ok(Arc::new(Managed::new(tree)))
-}
-
-/// Builds the resource that removes the tree with everything in it.
-fn absent(path: &Path) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
-    let mut fields = Fields::default();
-    let name = format!("{}/", path.display());
-    fields.insert("path", Value::Text(name.clone()));
-    fields.insert("state", Value::Text("absent".to_owned()));
-    fields.insert("force", Value::Bool(true));
-    let place = Place { base: PathBuf::from("/") };
-    crate::kinds::file::SPEC.build_resource(&name, fields, &place)
 }
 
 fn read_tree(path: PathBuf, repo: Option<String>, reader: &mut FieldReader) -> Tree {
@@ -96,9 +86,8 @@ pub(super) fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, F
         Failure::new(what.to_owned()).hint("`steadfast history` shows the values: set them by hand")
     };
     let version = values.iter().find(|value| value.field == "version");
-    let commit = version.and_then(|value| value.before.clone());
-    let commit =
-        commit.ok_or_else(|| refused("there was no working tree before: remove it by hand"))?;
+    let version = version.ok_or_else(|| refused("the commit was not changed"))?;
+    let Some(commit) = version.before.clone() else { return undo::remove_tree(name) };
     let mut fields = Fields::default();
     fields.insert("version", Value::Text(commit.clone()));
     let mut reader = FieldReader::new(fields);

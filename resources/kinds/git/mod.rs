@@ -6,19 +6,21 @@
 //! A fetched version is stored under a reference of its own (`refs/steadfast/version`), with its name in the
 //! configuration of the tree. A check compares HEAD with it and asks the server only with `update: true`.
 //!
-//! Reading order: `declare.rs` (the fields), this file, `fetch.rs` (the change).
+//! Reading order: `declare.rs` (the fields), this file, `fetch.rs` (the change), `undo.rs`.
 
 mod declare;
 mod fetch;
+mod undo;
 
 use crate::claim::Claim;
 use crate::dependency::{HostObject, Need};
 use crate::failure::Failure;
 use crate::footprint::Footprint;
+use crate::host::files::{AccountKind, EntryStat, account_name};
 use crate::host::{Command, End, Finished, Host};
 use crate::kind::{FieldMode, FieldRole, FieldSpec, FieldType, KindSpec, Value};
 use crate::parts::commands::{command, failed};
-use crate::parts::{ValueSet, WriteFailure};
+use crate::parts::{ValueSet, WriteFailure, on_thread};
 use crate::permit::Permit;
 use crate::prior_state::FieldValues;
 use crate::removal::Removal;
@@ -244,6 +246,26 @@ impl Tree {
         }
         Ok(None)
     }
+}
+
+/// Returns the user that git runs as in the tree at a path, none for the daemon's user; none if there is no object.
+///
+/// # Errors
+///
+/// Fails if the path cannot be examined.
+pub(crate) async fn tree_owner(
+    host: &Host,
+    path: &Path,
+) -> Result<Option<Option<String>>, Failure> {
+    let path = path.to_owned();
+    on_thread(host, move |host| {
+        let files = host.files();
+        let look = || files.open_entry(&path)?.map(|entry| entry.look()).transpose();
+        let seen = look().map_err(|fault| files.trouble(fault, &path))?.flatten();
+        let is_others = |seen: &EntryStat| files.is_root() && seen.uid != 0;
+        Ok(seen.map(|seen| is_others(&seen).then(|| account_name(AccountKind::User, seen.uid))))
+    })
+    .await?
 }
 
 /// A live working tree.

@@ -146,6 +146,58 @@ fn undo_checks_out_the_former_commit() {
     assert!(undone.by_hand.contains(&former));
 }
 
+/// Undoes the first clone of the tree in a folder.
+fn undo_clone(at: &Path) -> Outcome {
+    let value = FormerValue {
+        field: "version".to_owned(),
+        before: None,
+        after: After::Value("HEAD".to_owned()),
+    };
+    let identity = format!("git[{}]", at.join("tree").display());
+    let undone = KindSet::of_this_build().restoring(&identity, &[value]).unwrap();
+    assert!(undone.by_hand.starts_with("rm -r "), "{}", undone.by_hand);
+    hold(&undone.resource)
+}
+
+#[test]
+fn undo_removes_an_unchanged_clone() {
+    let folder = repository();
+    let at = folder.path();
+    made(&tree(at, &[("version", "v1")]));
+    made(&tree(at, &[]));
+    assert!(matches!(undo_clone(at), Outcome::Changed(_)));
+    assert!(!at.join("tree").exists());
+    assert!(matches!(undo_clone(at), Outcome::Unchanged), "nothing is left to undo");
+}
+
+#[test]
+fn undo_spares_a_clone_with_work_of_others() {
+    const WHO: &str = "git -C tree config user.name a; git -C tree config user.email a@b; ";
+    for (script, expected) in [
+        ("echo mine >tree/file", "a file is changed or added: file"),
+        ("echo mine >tree/own", "a file is changed or added: own"),
+        ("echo own >tree/.gitignore; git -C tree add .gitignore; git -C tree commit -q -m x", ""),
+        ("git -C tree branch mine", "a reference that was not fetched: refs/heads/mine"),
+        (
+            "git -C tree commit -q --allow-empty -m mine; git -C tree checkout -q --detach HEAD^",
+            "a commit that was not fetched",
+        ),
+    ] {
+        let folder = repository();
+        let at = folder.path();
+        made(&tree(at, &[]));
+        shell(at, &format!("{WHO}{script}"));
+        match undo_clone(at) {
+            Outcome::Failed { trouble, touched: false } => {
+                assert!(trouble.what.contains("the working tree has work of others"), "{trouble}");
+                assert!(trouble.what.contains(expected), "{script}: {trouble}");
+            }
+            other => panic!("{script}: {other:?}"),
+        }
+        assert!(at.join("tree/.git").exists(), "{script}");
+    }
+}
+
 /// Git would work in the repository above, whose tree is another.
 #[test]
 fn a_broken_tree_is_not_replaced_by_a_repository_above() {

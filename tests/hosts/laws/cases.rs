@@ -57,8 +57,12 @@ pub(super) const CASES: &[Case] = &[
         prepare: "mkdir -p /run/a/top; echo one >/run/a/top/file; tar -C /run/a -cf /srv/laws/a.tar top",
         observe: "cat /srv/laws/archive/file; stat -c %a /srv/laws/archive",
         declared: "one\n755\n",
-        breaks: &["mv /srv/laws/archive /srv/moved"],
-        undo: Undo::Refused("values of archive[/srv/laws/archive] cannot be restored"),
+        breaks: &[
+            "mv /srv/laws/archive /srv/moved",
+            "echo two >/srv/laws/archive/file",
+            "rm /srv/laws/archive/file",
+            "chmod 700 /srv/laws/archive",
+        ],
         ..USUAL
     },
     Case {
@@ -150,7 +154,6 @@ pub(super) const CASES: &[Case] = &[
             "rm -r /srv/laws/tree",
             "git -C /srv/laws/tree -c user.name=a -c user.email=a@b commit -q --allow-empty -m other",
         ],
-        undo: Undo::Refused("there was no working tree before"),
         ..USUAL
     },
     Case {

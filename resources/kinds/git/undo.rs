@@ -1,0 +1,98 @@
+//! Undo of the first clone: a working tree without work of others is removed.
+
+use super::{QUERY, Tree, VERSION, tree_owner};
+use crate::failure::Failure;
+use crate::host::{End, Host};
+use crate::kind::{Fields, Restoring};
+use crate::parts::FieldReader;
+use crate::parts::commands::failed;
+use crate::parts::guarded_removal::{RemovalGuard, guarded_removal};
+use crate::parts::shell_words::shell_word;
+use crate::resource::Answer;
+use std::path::PathBuf;
+use tokio_util::sync::CancellationToken;
+
+/// Builds the resource that removes a working tree.
+///
+/// # Errors
+///
+/// Fails if the name is no path.
+pub(super) fn remove_tree(name: &str) -> Result<Restoring, Failure> {
+    let mut reader = FieldReader::new(Fields::default());
+    let path = reader.path("path", name);
+    let path = reader.finish(path).map_err(|_problems| {
+        Failure::new("an undo needs the path as the name").hint("remove the tree by hand")
+    })?;
+    let by_hand = format!("rm -r {}", shell_word(&path.display().to_string()));
+    let resource = guarded_removal(Unchanged(path.clone()), &path)?;
+    Ok(Restoring { resource, by_hand })
+}
+
+/// The condition that a working tree has only what the repository gave.
+#[derive(Debug)]
+struct Unchanged(PathBuf);
+
+impl RemovalGuard for Unchanged {
+    fn guard<'a>(
+        &'a self,
+        host: &'a Host,
+        cancel: &'a CancellationToken,
+    ) -> Answer<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            let user = tree_owner(host, &self.0).await?.flatten();
+            let tree = Tree {
+                path: self.0.clone(),
+                repo: None,
+                version: "HEAD".to_owned(),
+                update: false,
+                depth: None,
+                force: false,
+                verify: false,
+                user,
+                timeout: QUERY,
+            };
+            guard_unchanged(&tree, host, cancel).await
+        })
+    }
+}
+
+async fn guard_unchanged(
+    tree: &Tree,
+    host: &Host,
+    cancel: &CancellationToken,
+) -> Result<(), Failure> {
+    let ask = async |words: &[&str]| -> Result<String, Failure> {
+        let finished = tree.ask(host, cancel, words).await?;
+        match finished.end {
+            End::Exited(0) => Ok(finished.stdout.text().into_owned()),
+            _ => Err(failed(&tree.git(words), &finished)),
+        }
+    };
+    let refused = |why: &str| {
+        let hint = "store the work elsewhere, and remove the working tree by hand";
+        Err(Failure::new(format!("the working tree has work of others\n{why}")).hint(hint))
+    };
+    let status = ["status", "--porcelain", "--ignored", "--untracked-files=all"];
+    if let Some(line) = ask(&status).await?.lines().next() {
+        return refused(&format!("a file is changed or added: {}", line.get(3..).unwrap_or(line)));
+    }
+    let names = ask(&["for-each-ref", "--format=%(refname)"]).await?;
+    let is_fetched = |name: &&str| *name == VERSION || name.starts_with("refs/remotes/origin/");
+    if let Some(name) = names.lines().find(|name| !is_fetched(name)) {
+        return refused(&format!("it has a reference that was not fetched: {name}"));
+    }
+    // The commits that HEAD has named, without those of the fetched references.
+    let commits = [
+        "rev-list",
+        "--max-count=1",
+        "--reflog",
+        "HEAD",
+        "--not",
+        "--remotes=origin",
+        "--glob=refs/steadfast/*",
+    ];
+    if let Some(commit) = ask(&commits).await?.lines().next() {
+        return refused(&format!("it has a commit that was not fetched: {commit}"));
+    }
+    Ok(())
+}
