@@ -171,7 +171,12 @@ impl Resource for Pkg {
         let Declared { recommends, conffiles, name, .. } = &*self.declared;
         let (name, _) = name.split_once(':').unwrap_or((name, ""));
         let creates = self.declared.is_to_be_there();
-        let absent = || Removal::new().with("state", Value::Text("absent".to_owned()));
+        let absent = || {
+            let absent = Removal::new().with("state", Value::Text("absent".to_owned()));
+            // apt refuses to remove a package that is on hold.
+            let is_held = self.declared.hold == Some(true);
+            if is_held { absent.with("hold", Value::Bool(false)) } else { absent }
+        };
         Footprint {
             claims: vec![Claim::shared(HostObject::Package(name.to_owned())).creating(creates)],
             provides: self
