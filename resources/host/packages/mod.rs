@@ -7,7 +7,7 @@
 //!
 //! Reading order: `status.rs` and `listed_files.rs` (dpkg's data), `simulate.rs`, `apt_constraints.rs`, `lock.rs`,
 //! `transaction_lock.rs` (running a transaction), `scope.rs` (surviving the daemon's unit), `record.rs`
-//! (prior values).
+//! (prior values), `simulated.rs` (the simulated host).
 
 mod apt_constraints;
 mod listed_files;
@@ -15,6 +15,8 @@ mod lock;
 mod record;
 mod scope;
 mod simulate;
+#[cfg(feature = "simulated-host")]
+mod simulated;
 mod status;
 mod transaction_lock;
 
@@ -61,6 +63,10 @@ impl Host {
     ///
     /// Fails if the status file cannot be read.
     pub async fn packages(&self) -> Result<Arc<Packages>, Failure> {
+        #[cfg(feature = "simulated-host")]
+        if let Some(packages) = simulated::packages_here(&self.files) {
+            return packages;
+        }
         let shared = Arc::clone(&self.packages);
         let read = spawner::handle()?.spawn_blocking(move || shared.read()).await;
         read.map_err(|why| Failure::new(format!("the status of packages: {why}")))?
@@ -82,6 +88,10 @@ impl Host {
 
     /// Returns true if dpkg was interrupted and does nothing before a recovery.
     pub async fn is_dpkg_cut_off(&self) -> bool {
+        #[cfg(feature = "simulated-host")]
+        if simulated::is_here() {
+            return self.look(&Path::new(UPDATES).join("0001")).await.is_ok();
+        }
         let Ok(handle) = spawner::handle() else { return false };
         let found = handle.spawn_blocking(|| {
             std::fs::read_dir(UPDATES).is_ok_and(|mut entries| entries.next().is_some())

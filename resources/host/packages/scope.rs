@@ -13,6 +13,10 @@ static IN_UNIT: OnceLock<bool> = OnceLock::new();
 /// Wraps a command so that the end of this process's unit does not end it; returns the command unchanged
 /// outside of a unit.
 pub(super) fn apart(argv: Vec<String>) -> Vec<String> {
+    #[cfg(feature = "simulated-host")]
+    if super::simulated::is_here() {
+        return argv;
+    }
     if !*IN_UNIT.get_or_init(is_in_unit) {
         return argv;
     }

@@ -1,10 +1,14 @@
-//! The harness of the laws: builds, checks and applies a test case on a simulated host.
+//! The harness of the laws: builds, checks and applies a test case on a simulated host, which may have a bus with a
+//! simulated systemd.
 
+use crate::bus::{Fake, Unit, wait};
 use crate::support;
 use futures_util::FutureExt as _;
+use rustix::io::Errno;
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
-use steadfast_resources::host::simulated::{Machine, What};
+use steadfast_resources::host::simulated::{Fault, Machine, What};
 use steadfast_resources::{
     CheckRequest, CheckResult, FieldType, Fields, Host, KindSet, Outcome, Place, Resource, Value,
 };
@@ -22,6 +26,67 @@ pub(crate) struct Case {
     pub(crate) after: &'static [(&'static str, Option<&'static str>)],
     /// Prepares more than files: modes, links, the commands of the host.
     pub(crate) prepare: fn(&Machine),
+    /// The units that systemd knows, for a host with a bus: name, load state, activity, state of the file. A unit that
+    /// is not found appears with the next reload.
+    pub(crate) units: &'static [[&'static str; 4]],
+}
+
+/// A simulated host.
+pub(crate) struct SimulatedHost {
+    machine: Machine,
+    bus: Option<Fake>,
+}
+
+impl Deref for SimulatedHost {
+    type Target = Machine;
+
+    fn deref(&self) -> &Machine {
+        &self.machine
+    }
+}
+
+impl SimulatedHost {
+    /// Runs a future of a check or an apply. Without a bus, nothing waits.
+    fn run<T>(&self, future: impl Future<Output = T>) -> T {
+        match &self.bus {
+            Some(_) => wait(future),
+            None => future.now_or_never().expect("nothing waits on a simulated host"),
+        }
+    }
+
+    fn host(&self) -> Host {
+        self.bus.as_ref().map_or_else(Host::default, |bus| bus.host.clone())
+    }
+
+    /// Resets all counts, and injects a fault.
+    pub(crate) fn inject(&self, fault: Option<Injected>) {
+        let call = match fault {
+            Some(Injected::Call(number, fault)) => Some((number, fault)),
+            _ => None,
+        };
+        self.set_faults(call);
+        self.set_failing_command(match fault {
+            Some(Injected::Command(number)) => Some(number),
+            _ => None,
+        });
+        if let Some(bus) = &self.bus {
+            bus.set_failing_request(match fault {
+                Some(Injected::Request(number)) => Some(number),
+                _ => None,
+            });
+        }
+    }
+}
+
+/// A fault in one step of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Injected {
+    /// This system call of the run.
+    Call(u64, Fault),
+    /// This command of the run fails, without an effect.
+    Command(u64),
+    /// systemd rejects this request of the run.
+    Request(u64),
 }
 
 /// Prepares nothing more.
@@ -34,7 +99,7 @@ impl Case {
         format!("{}[{}] {{{}}}", self.kind, self.name, fields.join(", "))
     }
 
-    pub(crate) fn machine(&self) -> Machine {
+    pub(crate) fn machine(&self) -> SimulatedHost {
         let machine = Machine::default();
         for folder in ["/etc", "/proc", "/run", "/usr", "/var", "/home", "/root", "/tmp"] {
             machine.make_directories(folder).expect("made");
@@ -52,7 +117,13 @@ impl Case {
             let _entered = here.enter();
             steadfast_resources::host::calls::sync();
         });
-        machine
+        let units = self.units.iter().map(|[name, load, active, file]| {
+            let unit = Unit { load, appears: *load == "not-found", ..Unit::new(active, file) };
+            (*name, unit)
+        });
+        let units: Vec<(&str, Unit)> = units.collect();
+        let bus = (!units.is_empty()).then(|| Fake::new(&units));
+        SimulatedHost { machine, bus }
     }
 
     pub(crate) fn resource(&self) -> Arc<dyn Resource> {
@@ -74,20 +145,27 @@ impl Case {
         Some(removal.build(spec, self.name).expect("a valid removal"))
     }
 
-    pub(crate) fn check(&self, machine: &Machine) -> CheckResult {
+    pub(crate) fn check(&self, machine: &SimulatedHost) -> CheckResult {
         check(machine, &self.resource())
     }
 
-    pub(crate) fn hold(&self, machine: &Machine) -> Outcome {
+    pub(crate) fn hold(&self, machine: &SimulatedHost) -> Outcome {
         hold(machine, &self.resource())
     }
 
-    /// Returns the number of system calls of a run without faults.
-    pub(crate) fn count_calls(&self) -> u64 {
+    /// Returns every fault that can be injected into a run.
+    pub(crate) fn faults(&self) -> Vec<Injected> {
         let machine = self.machine();
-        machine.set_faults([]);
+        machine.inject(None);
         let _outcome = self.hold(&machine);
-        machine.calls()
+        let requests = machine.bus.as_ref().map_or(0, Fake::requests);
+        let kinds = [Fault::Fails(Errno::IO), Fault::Fails(Errno::NOSPC), Fault::Short];
+        let calls = kinds.into_iter().flat_map(|fault| {
+            (1..=machine.calls()).map(move |number| Injected::Call(number, fault))
+        });
+        let calls: Vec<Injected> = calls.collect();
+        let commands = (1..=machine.commands()).map(Injected::Command);
+        calls.into_iter().chain(commands).chain((1..=requests).map(Injected::Request)).collect()
     }
 }
 
@@ -109,31 +187,36 @@ fn value_of(takes: FieldType, text: &str) -> Value {
     }
 }
 
-pub(crate) fn check(machine: &Machine, resource: &Arc<dyn Resource>) -> CheckResult {
-    let _entered = machine.enter();
-    let host = Host::default();
-    let check = resource.check(&host, CheckRequest::default());
-    check.now_or_never().expect("nothing waits on a simulated host")
+/// Applies another case on a host, which must change something.
+pub(crate) fn apply_on(machine: &Machine, case: &Case) {
+    let host = SimulatedHost { machine: machine.clone(), bus: None };
+    let done = hold(&host, &case.resource());
+    assert!(matches!(done, Outcome::Changed(_)), "{}: {done:?}", case.title());
 }
 
-pub(crate) fn hold(machine: &Machine, resource: &Arc<dyn Resource>) -> Outcome {
+pub(crate) fn check(machine: &SimulatedHost, resource: &Arc<dyn Resource>) -> CheckResult {
     let _entered = machine.enter();
-    let host = Host::default();
-    let check = resource.check(&host, CheckRequest::default());
-    match check.now_or_never().expect("nothing waits on a simulated host") {
+    let host = machine.host();
+    machine.run(resource.check(&host, CheckRequest::default()))
+}
+
+pub(crate) fn hold(machine: &SimulatedHost, resource: &Arc<dyn Resource>) -> Outcome {
+    let _entered = machine.enter();
+    let host = machine.host();
+    match machine.run(resource.check(&host, CheckRequest::default())) {
         CheckResult::Same => Outcome::Unchanged,
         CheckResult::Unknown(trouble) => Outcome::Failed { trouble, touched: false },
         CheckResult::Differs(change) => {
             let permit = support::permit(&CancellationToken::new());
-            let applied = resource.apply(&host, &permit, change);
-            applied.now_or_never().expect("nothing waits on a simulated host")
+            machine.run(resource.apply(&host, &permit, change))
         }
     }
 }
 
-/// Returns everything visible, without temporary names.
-pub(crate) fn visible(machine: &Machine) -> Vec<String> {
-    machine.look(|tree| {
+/// Returns everything visible, without temporary names: all objects, and the units of systemd.
+pub(crate) fn visible(machine: &SimulatedHost) -> Vec<String> {
+    let units = machine.bus.as_ref().map(Fake::shown).unwrap_or_default();
+    let files: Vec<String> = machine.look(|tree| {
         let all = tree.all().into_iter().filter(|(path, _)| !path.contains("/.steadfast-"));
         all.map(|(path, node)| {
             let what = match &node.what {
@@ -145,5 +228,6 @@ pub(crate) fn visible(machine: &Machine) -> Vec<String> {
             format!("{path} {what} {:o} {} {}", node.mode, node.uid, node.gid)
         })
         .collect()
-    })
+    });
+    files.into_iter().chain(units).collect()
 }

@@ -58,7 +58,10 @@ pub(crate) struct Unit {
     pub(crate) fate: JobOutcome,
     /// The number of automatic restarts by systemd.
     pub(crate) restarts: u32,
-    starts: u8,
+    /// The next reload finds the file of the unit, which systemd did not know.
+    pub(crate) appears: bool,
+    /// The number of starts, of which systemd makes the id of the last one.
+    pub(crate) starts: u8,
 }
 
 impl Unit {
@@ -73,6 +76,7 @@ impl Unit {
             result,
             fate,
             restarts: 0,
+            appears: false,
             starts: 0,
         }
     }
@@ -90,6 +94,10 @@ struct State {
     /// No systemd is on the bus.
     empty: bool,
     clients: Vec<Connection>,
+    /// The number of requests so far.
+    requests: u64,
+    /// The number of the request that is rejected.
+    failing: Option<u64>,
 }
 
 #[derive(Clone)]
@@ -172,6 +180,32 @@ impl Fake {
         self.lock().units[name].active
     }
 
+    /// Returns the state of every unit, one a line.
+    pub(crate) fn shown(&self) -> Vec<String> {
+        let shown = |(name, unit): (&String, &Unit)| {
+            format!("unit:{name} {} {} {}", unit.load, unit.active, unit.file)
+        };
+        self.lock().units.iter().map(shown).collect()
+    }
+
+    /// Resets the count of requests, and rejects the request of this number.
+    pub(crate) fn set_failing_request(&self, number: Option<u64>) {
+        let mut state = self.lock();
+        (state.requests, state.failing) = (0, number);
+    }
+
+    /// Returns the number of requests since the last reset.
+    pub(crate) fn requests(&self) -> u64 {
+        self.lock().requests
+    }
+
+    /// Counts a request. Returns true if the request is rejected.
+    fn count_request(&self) -> bool {
+        let mut state = self.lock();
+        state.requests += 1;
+        state.failing == Some(state.requests)
+    }
+
     /// Returns the requests in order.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.lock().asked.clone()
@@ -239,6 +273,9 @@ impl Fake {
             let name = format!("org.freedesktop.systemd1.{name}");
             vec![Message::error(&header, name).sender(OWNER).build(&"no such unit").unwrap()]
         };
+        if member != "Subscribe" && self.count_request() {
+            return no("TestFailure");
+        }
         match member {
             "Get" => {
                 let (_, property): (&str, &str) = body.deserialize().unwrap();
@@ -278,6 +315,9 @@ impl Fake {
                 state.asked.push("reload all".to_owned());
                 for unit in state.units.values_mut() {
                     unit.stale = false;
+                    if std::mem::take(&mut unit.appears) {
+                        (unit.load, unit.file) = ("loaded", "disabled");
+                    }
                 }
                 vec![answer().build(&()).unwrap()]
             }

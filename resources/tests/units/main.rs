@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod ends;
+#[expect(dead_code, reason = "the laws of all kinds use more of the fake systemd")]
 mod fake;
 mod fields;
 mod plans;

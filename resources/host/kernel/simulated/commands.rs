@@ -2,7 +2,7 @@
 
 use super::Machine;
 use crate::failure::Failure;
-use crate::host::{Command, Finished, PathInfo};
+use crate::host::{Captured, Command, End, Finished, PathInfo};
 use rustix::fs::{AtFlags, CWD};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -23,11 +23,35 @@ impl Machine {
     pub fn set_runner(&self, runner: impl Fn(&Command, CancellationToken) -> Running + 'static) {
         *self.0.runner.borrow_mut() = Some(Rc::new(runner));
     }
+
+    /// Resets the count of commands. The command of this number fails before it does anything.
+    pub fn set_failing_command(&self, number: Option<u64>) {
+        self.0.commands.set((0, number));
+    }
+
+    /// Returns the number of commands since the last reset.
+    #[must_use]
+    pub fn commands(&self) -> u64 {
+        self.0.commands.get().0
+    }
+
+    /// Counts a command. Returns true if the command fails.
+    fn count_command(&self) -> bool {
+        let (count, failing) = self.0.commands.get();
+        self.0.commands.set((count + 1, failing));
+        failing == Some(count + 1)
+    }
 }
 
 /// Runs a command on the simulated host of the calling thread, if there is one.
 pub(crate) fn run_here(command: &Command, stop: &CancellationToken) -> Option<Running> {
     let machine = super::here()?;
+    if machine.count_command() {
+        let (stdout, mut stderr) = (Captured::default(), Captured::default());
+        stderr.push(b"the command fails in this test\n");
+        let finished = Finished { end: End::Exited(1), stdout, stderr, held: false };
+        return Some(Box::pin(std::future::ready(Ok(finished))));
+    }
     let runner = machine.0.runner.borrow().clone();
     let Some(runner) = runner else {
         let nobody = Failure::new("no commands are known on this simulated host");

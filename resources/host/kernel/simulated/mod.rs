@@ -28,7 +28,7 @@ pub use fault::{Call, Fault, Rule};
 pub use state::{Changed, Ino, Node, What};
 
 use state::State;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -44,6 +44,8 @@ struct Shared {
     hook: RefCell<Option<Hook>>,
     rule: RefCell<Option<Rule>>,
     runner: RefCell<Option<Rc<Runner>>>,
+    /// The number of commands so far, and the number of the command that fails.
+    commands: Cell<(u64, Option<u64>)>,
 }
 
 impl std::fmt::Debug for Machine {
@@ -57,7 +59,8 @@ impl Default for Machine {
     fn default() -> Self {
         let (state, hook, rule) =
             (RefCell::new(State::new()), RefCell::new(None), RefCell::new(None));
-        Self(Rc::new(Shared { state, hook, rule, runner: RefCell::new(None) }))
+        let (runner, commands) = (RefCell::new(None), Cell::default());
+        Self(Rc::new(Shared { state, hook, rule, runner, commands }))
     }
 }
 

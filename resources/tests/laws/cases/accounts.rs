@@ -47,6 +47,7 @@ pub(crate) const USER: Case = Case {
         ),
     )],
     prepare: tables,
+    units: &[],
 };
 
 pub(crate) const USER_CHANGED: Case = Case {
@@ -67,6 +68,7 @@ pub(crate) const USER_CHANGED: Case = Case {
     before: &[],
     after: &[("/etc/group", Some("root:x:0:\nadm:x:4:eve\nsudo:x:27:eve\neve:x:1000:\n"))],
     prepare: tables,
+    units: &[],
 };
 
 pub(crate) const GROUP: Case = Case {
@@ -79,6 +81,7 @@ pub(crate) const GROUP: Case = Case {
         Some("root:x:0:\nadm:x:4:eve\nsudo:x:27:\neve:x:1000:\ndev:x:2000:eve,root\n"),
     )],
     prepare: tables,
+    units: &[],
 };
 
 pub(crate) const HOSTNAME: Case = Case {
@@ -97,6 +100,7 @@ pub(crate) const HOSTNAME: Case = Case {
         ("/etc/machine-info", Some("# own\nPRETTY_HOSTNAME=\"A \\\"web\\\" host\"\n")),
     ],
     prepare: tables,
+    units: &[],
 };
 
 pub(crate) const TIMEZONE: Case = Case {
@@ -106,6 +110,7 @@ pub(crate) const TIMEZONE: Case = Case {
     before: &[("/etc/timezone", "Etc/UTC\n")],
     after: &[("/etc/timezone", Some("Europe/Berlin\n"))],
     prepare: zones,
+    units: &[],
 };
 
 pub(crate) const LOCALE: Case = Case {
@@ -123,6 +128,7 @@ pub(crate) const LOCALE: Case = Case {
         ("/etc/default/locale", Some("LANG=de_DE.UTF-8\nLC_TIME=C.UTF-8\n")),
     ],
     prepare: locales,
+    units: &[],
 };
 
 /// All test cases.

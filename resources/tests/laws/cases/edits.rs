@@ -31,7 +31,7 @@ const fn of_file(
     before: &'static [(&'static str, &'static str)],
     after: &'static [(&'static str, Option<&'static str>)],
 ) -> Case {
-    Case { kind, name: "/etc/f", given, before, after, prepare: nothing }
+    Case { kind, name: "/etc/f", given, before, after, prepare: nothing, units: &[] }
 }
 
 /// All test cases.
@@ -176,6 +176,7 @@ pub(crate) const CASES: &[Case] = &[
         before: &[("/etc/hosts", "127.0.0.1 localhost\n192.0.2.1 db.example.org # c\n")],
         after: &[("/etc/hosts", Some("127.0.0.1 localhost\n192.0.2.7 db.example.org db # c\n"))],
         prepare: nothing,
+        units: &[],
     },
     Case {
         kind: "hosts",
@@ -184,6 +185,7 @@ pub(crate) const CASES: &[Case] = &[
         before: &[],
         after: &[("/etc/f", Some("::7\tdb\n"))],
         prepare: nothing,
+        units: &[],
     },
     Case {
         kind: "hosts",
@@ -192,6 +194,7 @@ pub(crate) const CASES: &[Case] = &[
         before: &[("/etc/hosts", "192.0.2.1 db\n::7 db\n")],
         after: &[("/etc/hosts", Some("192.0.2.1 db\n"))],
         prepare: nothing,
+        units: &[],
     },
     Case {
         kind: "ssh:authorized_key",
@@ -205,6 +208,7 @@ pub(crate) const CASES: &[Case] = &[
             ),
         )],
         prepare: home_of_eve,
+        units: &[],
     },
     Case {
         kind: "ssh:authorized_key",
@@ -218,6 +222,7 @@ pub(crate) const CASES: &[Case] = &[
             ),
         )],
         prepare: keys_of_eve,
+        units: &[],
     },
     Case {
         kind: "ssh:authorized_key",
@@ -229,5 +234,6 @@ pub(crate) const CASES: &[Case] = &[
         )],
         after: &[("/etc/keys", Some("# c"))],
         prepare: nothing,
+        units: &[],
     },
 ];

@@ -19,7 +19,7 @@ fn with_swap_file(machine: &Machine) {
 
 /// A case on a fresh host.
 const USUAL: Case =
-    Case { kind: "", name: "", given: &[], before: &[], after: &[], prepare: kernel };
+    Case { kind: "", name: "", given: &[], before: &[], after: &[], prepare: kernel, units: &[] };
 
 pub(super) const CASES: &[Case] = &[
     Case {

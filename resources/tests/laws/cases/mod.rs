@@ -3,10 +3,21 @@
 mod accounts;
 mod edits;
 mod kernel;
+mod packages;
+mod services;
+mod sources;
 
 use crate::harness::Case;
 
 /// Returns all test cases.
 pub(crate) fn all() -> impl Iterator<Item = &'static Case> {
-    edits::CASES.iter().chain(accounts::CASES).chain(kernel::CASES)
+    let tables = [
+        edits::CASES,
+        accounts::CASES,
+        kernel::CASES,
+        packages::CASES,
+        services::CASES,
+        sources::CASES,
+    ];
+    tables.into_iter().flatten()
 }
