@@ -49,8 +49,8 @@ pub enum ForeignValue {
     Allowed,
     /// Claims are made of the field, or a program interprets the field: the value never comes from another host.
     Refused,
-    /// The value is the place of the object: only its last part comes from another host, into a folder of the collector.
-    /// Without a folder, the collector must set the value.
+    /// The value is the place of the object: only its last part comes from another host, into a folder of the
+    /// collector. Without a folder, the collector must set the value.
     BelowFolder,
     /// The value may come from another host if the collector sets the place of the object.
     AtOwnPlace,

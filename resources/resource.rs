@@ -48,8 +48,8 @@ pub trait Resource: Debug + Send + Sync {
     }
 
     /// Returns a copy of the resource that knows the paths, sorted, that other resources claim below its
-    /// [`Footprint::purge_root`] or [`Footprint::spares_below`]. The loader calls this once, when the graph is complete; the paths belong to the
-    /// resource's definition.
+    /// [`Footprint::purge_root`] or [`Footprint::spares_below`]. The loader calls this once, when the graph is
+    /// complete; the paths belong to the resource's definition.
     fn with_claims(&self, claimed: Vec<PathBuf>) -> Option<Arc<dyn Resource>> {
         drop(claimed);
         None

@@ -1,7 +1,9 @@
 //! `line`: one line of a text file.
 
 use crate::failure::Failure;
-use crate::kind::{FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
+use crate::kind::{
+    FieldMode, FieldRole, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value,
+};
 use crate::parts::edit_fields::{
     AFTER, BEFORE, CREATE, EDIT_SENDS, EditFields, FILE, IN_PLACE, PATH, SENSITIVE, STATE,
     VALIDATE, read_insertion,
@@ -26,7 +28,7 @@ pub static SPEC: KindSpec = KindSpec {
         FieldSpec::new("line", FieldType::Text, "The line, without its line end.").mode(FieldMode::Value)
             .receives(Receives::Secrets)
             .example("PermitRootLogin no"),
-        FieldSpec::new("content", FieldType::Text, "Another name of `line`, as in mgmt.").mode(FieldMode::Value)
+        FieldSpec::new("content", FieldType::Text, "Another name of `line`, as in mgmt.").role(FieldRole::Template).mode(FieldMode::Value)
             .receives(Receives::Secrets)
             .example("PermitRootLogin no")
             .conflicts_with(&["line"]),

@@ -14,7 +14,8 @@ pub(super) enum LatestGraph {
     Nothing,
     /// The number and the texts of the graph.
     Here(u64, Arc<[Text]>),
-    /// The number and the compressed texts, with their size before, of a graph that is stored in the state directory too.
+    /// The number and the compressed texts, with their size before, of a graph that is stored in the state directory
+    /// too.
     Packed(u64, (Arc<[u8]>, u64)),
 }
 
