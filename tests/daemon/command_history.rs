@@ -37,13 +37,13 @@ fn commands_are_recorded_with_their_output() {
 #[test]
 fn parts_of_one_file_are_in_the_history_of_each_resource() {
     let host = Host::with(
-        r#"
+        r"
 graph: past
 resources:
   line:
   - {name: first, path: $DIR/f, line: one, create: true}
   - {name: second, path: $DIR/f, line: two, create: true}
-"#,
+",
     );
     host.apply();
     assert_eq!(host.read("f"), "one\ntwo\n");

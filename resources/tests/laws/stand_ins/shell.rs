@@ -24,7 +24,7 @@ pub(crate) fn run(machine: &Machine, argv: &[&str], _input: &str) -> Option<Ende
         ["sync", "-f", "--", _] => Ok(String::new()),
         ["mktemp", "-d", "--", pattern] => {
             let name = |number: u32| pattern.replace("XXXXXXXXXX", &format!("{number:010}"));
-            let path = (0..).map(name).find(|path| !exists(machine, path)).expect("a free name");
+            let path = (0..100).map(name).find(|path| !exists(machine, path)).expect("a free name");
             let made = machine.make_directories(&path).and_then(|()| machine.chmod(&path, 0o700));
             done(made).map(|_| format!("{path}\n"))
         }

@@ -1,6 +1,6 @@
 //! Stand-ins of curl, tar, unzip and git, and of the scripts that place an unpacked archive.
 //!
-//! A server is the folder /net: the address http://a/b is the file /net/a/b. An archive is a text: each line is
+//! A server is the folder /net: the address `http://a/b` is the file /net/a/b. An archive is a text: each line is
 //! PATH=CONTENT, or @PATH=TARGET for a link. A repository is a text: each line is a commit and a reference.
 
 use super::{Ended, done, exists, text};
@@ -51,9 +51,8 @@ fn unpack(machine: &Machine, archive: &str, tree: &str, strip: usize) -> Ended {
         let Some((_, folders)) = below.split_last() else { continue };
         let folder = [&[tree][..], folders].concat().join("/");
         let to = format!("{tree}/{}", below.join("/"));
-        let made = machine.make_directories(folder).and_then(|()| match is_link {
-            true => machine.symlink(content, to),
-            false => machine.write(to, content),
+        let made = machine.make_directories(folder).and_then(|()| {
+            if is_link { machine.symlink(content, to) } else { machine.write(to, content) }
         });
         done(made)?;
     }
