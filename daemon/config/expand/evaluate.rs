@@ -323,8 +323,12 @@ impl Expander<'_> {
         if let Some(checked) = self.cache.checked.get(&key) {
             return checked.result.clone();
         }
-        let names = environment(scope, context.is_module(), text.contains("facts"));
-        let result = expression.check(&names);
+        let with_facts = text.contains("facts");
+        let mut result = expression.check(&environment(scope, context.is_module(), with_facts));
+        if result.is_err() && !with_facts {
+            // The message knows the facts too: `hostname` is a slip for `facts.hostname`.
+            result = expression.check(&environment(scope, context.is_module(), true));
+        }
         self.cache
             .checked
             .insert(key, Checked { result: result.clone(), _types: types, _probes: probes });
@@ -424,6 +428,6 @@ fn cut_by_comment(
             Code::Expression,
             "the expression ends inside a text; YAML began a comment at ` #`: quote the whole",
         )
-        .hint("write: when: 'facts.a == \"x #y\"'")
+        .hint("put the whole expression into single quotes, as in: when: 'facts.a == \"x #y\"'")
     })
 }

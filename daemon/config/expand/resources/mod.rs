@@ -225,7 +225,11 @@ impl Expander<'_> {
                 let Some(text) = value.embedded_text() else {
                     let kind = crate::config::expand::values::kind_of(&value);
                     let what = format!("`{field}` wants a string, the expression is {kind}");
-                    self.report(context, node, Problem::new(Code::Expression, what));
+                    let is_item =
+                        context.text_of(node).is_some_and(|text| text.trim() == "${item}");
+                    let hint =
+                        is_item.then_some("an item of a map has ${item.key} and ${item.value}");
+                    self.report(context, node, Problem::new(Code::Expression, what).hint_if(hint));
                     return None;
                 };
                 Some(into.push_text(text, false, context.tree().span(node)))
