@@ -57,7 +57,7 @@ impl Expander<'_> {
                 }
                 FieldMode::Static => {
                     self.check_static(context, value, name)?;
-                    self.expand_value(context, (value, field), into)
+                    self.expand_value(&context.at_load(), (value, field), into)
                 }
                 FieldMode::Literal(by) => {
                     Outcome::Known(self.expand_literal(context, (value, name, by), into)?)
@@ -332,13 +332,14 @@ impl Expander<'_> {
         node: usize,
         (field, names): (&str, &[String]),
     ) -> bool {
-        let Some(name) = names.iter().find(|name| is_from_probe(&context.scope, name)) else {
+        let at_load = context.at_load();
+        let Some(name) = names.iter().find(|name| is_from_probe(&at_load.scope, name)) else {
             self.uses.note_static(names);
             return true;
         };
         let subject = match field {
             "name" => "an identity".to_owned(),
-            field if field.starts_with("a ") => field.to_owned(),
+            field if field.starts_with("a ") || field.starts_with("an ") => field.to_owned(),
             field => format!("`{field}`"),
         };
         let what = if name.starts_with("probe") {
