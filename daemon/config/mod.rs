@@ -8,6 +8,7 @@
 //! settings of the host (`settings`).
 
 mod ast;
+mod bound_inputs;
 mod checks;
 mod declared_text;
 mod document;
