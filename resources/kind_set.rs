@@ -8,10 +8,11 @@ use crate::resource_id::ResourceId;
 use std::fmt;
 use std::sync::Arc;
 
-static SPECS: [&KindSpec; 38] = [
+static SPECS: [&KindSpec; 40] = [
     &crate::kinds::archive::SPEC,
     &crate::kinds::block::SPEC,
     &crate::kinds::cron::SPEC,
+    &crate::kinds::divert::SPEC,
     &crate::kinds::exec::SPEC,
     &crate::kinds::export::SPEC,
     &crate::kinds::fetch::SPEC,
@@ -34,6 +35,7 @@ static SPECS: [&KindSpec; 38] = [
     &crate::kinds::pkg::SPEC,
     &crate::kinds::print::SPEC,
     &crate::kinds::probe::SPEC,
+    &crate::kinds::replace::SPEC,
     &crate::kinds::repo::SPEC,
     &crate::kinds::ssh_authorized_key::SPEC,
     &crate::kinds::svc::SPEC,

@@ -175,7 +175,8 @@ event_kinds! {
     "pausing", "info": Pausing(Waiting);
     /// The pause of the daemon ends soon.
     "pause_ends", "warn": PauseEnds(PauseEnds);
-    /// Too many repeated repairs: for a while, no resource is repaired twice within a minute.
+    /// Too many repeated repairs: for a while, no resource is repaired more than three times within a
+    /// minute.
     "repairs_suspended", "error": RepairsSuspended(RepairsSuspended);
     /// All repairs continue.
     "repairs_resumed", "warn": RepairsResumed;

@@ -35,7 +35,7 @@ pub(super) fn options(graph: &Graph) -> Result<Options, Exit> {
         vars: graph.vars.clone(),
         vars_files: graph.vars_files.clone(),
         facts,
-        probes: None,
+        ..Options::default()
     })
 }
 

@@ -1,11 +1,13 @@
 //! The facts and probe values that the running graph uses: their changes, the facts that wait for a reload, and the
 //! inputs that change too often.
 //!
+//! A fact has two values: the present one, and that of the last load, which static fields keep.
+//!
 //! This file must never read a clock or the host: times and values are arguments.
 
-use super::UsedInputs;
+use super::{Options, UsedInputs};
 use crate::expressions::Value;
-use crate::facts::{ChangedFact, changed_facts};
+use crate::facts::changed_facts;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,6 +43,8 @@ pub(crate) struct LiveInputs {
     used: UsedInputs,
     /// The facts in use.
     facts: Option<Arc<Value>>,
+    /// The facts of the last load.
+    facts_at_load: Option<Arc<Value>>,
     /// The values of probes in use.
     probes: Arc<ProbeValues>,
     /// The inputs whose change is not expanded yet, such as `facts.hostname`.
@@ -48,14 +52,13 @@ pub(crate) struct LiveInputs {
     /// The times at which an input changed the graph.
     changes: BTreeMap<String, VecDeque<Duration>>,
     contended: BTreeMap<String, ContendedInput>,
-    /// The facts that changed and that a static field uses, with the old and the new value.
-    waiting: BTreeMap<String, (String, String)>,
 }
 
 impl LiveInputs {
     /// Takes the inputs of a graph that was read from its files. Values of probes that the graph still uses stay.
     pub(crate) fn take_graph(&mut self, used: UsedInputs) {
         self.facts.clone_from(&used.facts);
+        self.facts_at_load = used.facts_at_load.clone().or_else(|| used.facts.clone());
         Arc::make_mut(&mut self.probes).retain(|name, _| used.probes.contains(name));
         let is_used = |name: &String| match name.split_once('.') {
             Some(("probe", probe)) => used.probes.contains(probe),
@@ -64,7 +67,6 @@ impl LiveInputs {
         // A reload uses the present facts, so that none of them is behind.
         self.contended.retain(|name, _| is_used(name));
         self.changes.retain(|name, _| is_used(name));
-        self.waiting.clear();
         self.pending.clear();
         self.used = used;
     }
@@ -99,15 +101,10 @@ impl LiveInputs {
         for name in &names {
             let changed = changed.iter().find(|change| change.name == *name);
             let old = before.at_path(name).cloned();
-            if self.is_static(name) {
-                self.note_waiting(name, changed);
+            let change =
+                changed.map_or(InputChange::None, |change| InputChange::To(change.after.clone()));
+            if !self.admit_change(now, &format!("facts.{name}"), change) {
                 set_at_path(&mut facts, name, old);
-            } else {
-                let change = changed
-                    .map_or(InputChange::None, |change| InputChange::To(change.after.clone()));
-                if !self.admit_change(now, &format!("facts.{name}"), change) {
-                    set_at_path(&mut facts, name, old);
-                }
             }
         }
         self.facts = Some(Arc::new(facts));
@@ -131,28 +128,6 @@ impl LiveInputs {
             }
         }
         !self.pending.is_empty()
-    }
-
-    /// Returns true if a static field uses the fact, a part of it or the group above it.
-    fn is_static(&self, name: &str) -> bool {
-        let overlaps = |other: &String| {
-            let below = |one: &str, above: &str| {
-                one.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-            };
-            below(name, other) || below(other, name)
-        };
-        self.used.static_names.iter().any(overlaps)
-    }
-
-    fn note_waiting(&mut self, name: &str, changed: Option<&ChangedFact>) {
-        match changed {
-            Some(change) => {
-                let texts = (shown(change.before.as_ref()), shown(change.after.as_ref()));
-                self.waiting.insert(name.to_owned(), texts);
-            }
-            // The fact has its old value again.
-            None => drop(self.waiting.remove(name)),
-        }
     }
 
     /// Decides about the new value of an input. Returns false if the value in use stays.
@@ -182,9 +157,22 @@ impl LiveInputs {
         true
     }
 
-    /// Returns the values for the next expansion of the running graph.
-    pub(crate) fn live_values(&self) -> (Option<Arc<Value>>, Arc<ProbeValues>) {
-        (self.facts.clone(), Arc::clone(&self.probes))
+    /// Returns options with the values for the next expansion of the running graph.
+    pub(crate) fn options(&self, options: Options) -> Options {
+        // Equal facts need one evaluation only.
+        let is_behind = !self.used.static_names.is_empty()
+            && self.used.fact_names.iter().any(|name| self.is_behind(name));
+        Options {
+            facts: self.facts.clone().or(options.facts),
+            facts_at_load: self.facts_at_load.clone().filter(|_| is_behind),
+            probes: Some(Arc::clone(&self.probes)),
+            ..options
+        }
+    }
+
+    /// Returns true if a fact has changed since the last load.
+    fn is_behind(&self, name: &str) -> bool {
+        value_at(self.facts_at_load.as_ref(), name) != value_at(self.facts.as_ref(), name)
     }
 
     /// Takes the names of an expansion of the running graph: a condition may hide other ones.
@@ -194,6 +182,7 @@ impl LiveInputs {
         self.used.probes.clone_from(&used.probes);
         if self.facts.is_none() {
             self.facts.clone_from(&used.facts);
+            self.facts_at_load.clone_from(&used.facts);
         }
     }
 
@@ -210,12 +199,15 @@ impl LiveInputs {
         pending.into_iter().collect()
     }
 
-    /// Returns a line for each fact that waits for a reload.
-    pub(crate) fn waiting_lines(&self) -> Vec<String> {
-        let line = |(name, (from, to)): (&String, &(String, String))| {
-            format!("waits for a reload: facts.{name} changed from {from} to {to}")
+    /// Returns a line for each changed fact that static fields do not have yet. `until` names what gives it to them: `a
+    /// reload`.
+    pub(crate) fn waiting_lines(&self, until: &str) -> Vec<String> {
+        let line = |name: &String| {
+            let from = shown(value_at(self.facts_at_load.as_ref(), name));
+            let to = shown(value_at(self.facts.as_ref(), name));
+            format!("waits for {until}: facts.{name} changed from {from} to {to}")
         };
-        self.waiting.iter().map(line).collect()
+        self.used.static_names.iter().filter(|name| self.is_behind(name)).map(line).collect()
     }
 
     /// Returns a line for each contended input.
@@ -228,6 +220,11 @@ impl LiveInputs {
         };
         self.contended.keys().map(line).collect()
     }
+}
+
+/// Returns the value of a fact.
+fn value_at<'facts>(facts: Option<&'facts Arc<Value>>, name: &str) -> Option<&'facts Value> {
+    facts?.at_path(name)
 }
 
 /// Returns a value for messages.
@@ -265,11 +262,16 @@ mod tests {
         let mut live = LiveInputs::default();
         live.take_graph(UsedInputs {
             facts: Some(Arc::new(facts("a", 1))),
+            facts_at_load: None,
             fact_names: set(names),
             static_names: set(static_names),
             probes: set(&["old_tls"]),
         });
         live
+    }
+
+    fn present(live: &LiveInputs) -> Value {
+        live.options(Options::default()).facts.as_deref().expect("facts").clone()
     }
 
     fn at(seconds: u64) -> Duration {
@@ -281,25 +283,27 @@ mod tests {
         let mut live = loaded(&["mounts"], &[]);
         assert!(!live.take_facts(at(1), &facts("b", 1)));
         assert!(live.take_facts(at(2), &facts("b", 2)));
-        let values = live.live_values().0.expect("facts");
-        assert_eq!(*values, facts("b", 2));
+        assert_eq!(present(&live), facts("b", 2));
+        assert_eq!(live.options(Options::default()).facts_at_load, None);
         assert_eq!(live.end_expansion(at(2), true), ["facts.mounts"]);
         assert!(!live.take_facts(at(3), &facts("b", 2)));
     }
 
     #[test]
-    fn a_fact_of_a_static_field_waits_for_a_reload() {
+    fn a_fact_of_a_static_field_has_two_values() {
         let mut live = loaded(&["hostname", "mounts"], &["hostname"]);
-        assert!(!live.take_facts(at(1), &facts("b", 1)));
+        assert!(live.take_facts(at(1), &facts("b", 1)));
         assert_eq!(
-            live.waiting_lines(),
+            live.waiting_lines("a reload"),
             ["waits for a reload: facts.hostname changed from a to b"]
         );
-        assert!(live.take_facts(at(2), &facts("b", 2)));
-        assert_eq!(*live.live_values().0.expect("facts"), facts("a", 2));
+        let options = live.options(Options::default());
+        assert_eq!(options.facts.as_deref(), Some(&facts("b", 1)));
+        assert_eq!(options.facts_at_load.as_deref(), Some(&facts("a", 1)));
         live.end_expansion(at(2), true);
-        assert!(!live.take_facts(at(3), &facts("a", 2)));
-        assert_eq!(live.waiting_lines(), Vec::<String>::new());
+        assert!(live.take_facts(at(3), &facts("a", 1)));
+        assert_eq!(live.waiting_lines("a reload"), Vec::<String>::new());
+        assert_eq!(live.options(Options::default()).facts_at_load, None);
     }
 
     #[test]
@@ -315,7 +319,7 @@ mod tests {
             live.end_expansion(at(change), true);
         }
         assert!(!live.take_facts(at(6), &facts("a", 20)));
-        assert_eq!(*live.live_values().0.expect("facts"), facts("a", 14));
+        assert_eq!(present(&live), facts("a", 14));
         assert_eq!(live.contended_lines().len(), 1);
         // Quiet for ten minutes: the value of the host is used again.
         assert!(!live.take_facts(at(300), &facts("a", 20)));
@@ -341,7 +345,7 @@ mod tests {
         live.end_expansion(at(1), true);
         assert!(!live.take_answer(at(2), "old_tls", Value::Bool(true)));
         assert!(live.take_answer(at(3), "old_tls", Value::Bool(false)));
-        let probes = live.live_values().1;
+        let probes = live.options(Options::default()).probes.expect("probes");
         assert_eq!(probes.get("old_tls"), Some(&Value::Bool(false)));
     }
 

@@ -8,6 +8,7 @@
 //! settings of the host (`settings`).
 
 mod ast;
+mod bound_inputs;
 mod checks;
 mod declared_text;
 mod document;
@@ -89,6 +90,10 @@ pub struct Options {
     pub vars_files: Vec<PathBuf>,
     /// The facts to use instead of those of this host (`--facts FILE`).
     pub facts: Option<Arc<Value>>,
+    /// The facts of the last load, which static fields keep; `None` if they are the present ones.
+    pub facts_at_load: Option<Arc<Value>>,
+    /// The facts that a resource will change, each with the resource: their users are unknown until then.
+    pub unknown_facts: BTreeMap<String, String>,
     /// The values of probes so far, by name.
     pub probes: Option<Arc<BTreeMap<String, Value>>>,
 }

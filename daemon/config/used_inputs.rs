@@ -13,6 +13,8 @@ use steadfast_resources::{Sent, SentValue, Value as FieldValue};
 pub struct UsedInputs {
     /// All facts of the host as the expressions saw them; `None` if no expression uses a fact.
     pub facts: Option<Arc<Value>>,
+    /// The facts of the last load, which static fields keep; `None` if they are the present ones.
+    pub facts_at_load: Option<Arc<Value>>,
     /// The dotted names of the used facts, without `facts.` in front.
     pub fact_names: BTreeSet<String>,
     /// The used facts that a static field uses, also through a variable. They change at a reload only.
@@ -24,8 +26,8 @@ pub struct UsedInputs {
 impl UsedInputs {
     /// Returns the values of the used facts alone, as they are stored with a graph.
     #[must_use]
-    pub(super) fn used_facts(&self) -> Option<Value> {
-        let facts = self.facts.as_deref()?;
+    pub(super) fn used_facts(&self, facts: Option<&Value>) -> Option<Value> {
+        let facts = facts?;
         let mut used = Value::Map(BTreeMap::new());
         for name in &self.fact_names {
             if let Some(value) = facts.at_path(name) {

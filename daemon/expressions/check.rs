@@ -158,6 +158,40 @@ pub(super) fn check_condition(
     }
 }
 
+/// Refuses a comparison of two types, with the usual repair.
+fn refuse_comparison(node: &Node, one: &ValueType, two: &ValueType) -> Typed {
+    let is_text = |of: &ValueType| *of == ValueType::Text;
+    let error = wrong(node, Cause::Type, format!("compares {one} with {two}"));
+    let hint = match (one, two) {
+        (text, number) | (number, text) if is_text(text) && is_number(number) => {
+            "`| int` makes a number of a string; `x | version_ge(\"9\")` compares versions"
+        }
+        (ValueType::Bool, _) | (_, ValueType::Bool) => {
+            "a bool needs no comparison: write `x` or `not x`"
+        }
+        _ => return Err(error),
+    };
+    Err(error.hint(hint))
+}
+
+/// Checks the order of two strings: a version or a number in a string has another order than its letters.
+fn order_of_texts(node: &Node, sign: &str, sides: [&Node; 2]) -> Typed {
+    let Some(text) = sides.into_iter().find_map(version_of) else { return Ok(ValueType::Bool) };
+    let message = format!("`{sign}` orders strings by letters: \"13\" < \"9\"");
+    let hint = format!("compare versions: `x | version_ge(\"{text}\")`; numbers: `x | int`");
+    Err(wrong(node, Cause::Type, message).hint(hint))
+}
+
+/// Returns the text of a literal that looks like a version or a number.
+fn version_of(node: &Node) -> Option<&str> {
+    match &node.kind {
+        NodeKind::Text(text) if text.starts_with(|letter: char| letter.is_ascii_digit()) => {
+            Some(text)
+        }
+        _ => None,
+    }
+}
+
 fn binary_type(
     node: &Node,
     operator: Operator,
@@ -179,16 +213,16 @@ fn binary_type(
             if are_comparable(&one, &two) {
                 return Ok(ValueType::Bool);
             }
-            refuse(format!("compares {one} with {two}"))
+            refuse_comparison(node, &one, &two)
         }
         Operator::Less | Operator::LessEqual | Operator::Greater | Operator::GreaterEqual => {
             match (&one, &two) {
-                (ValueType::Text, ValueType::Text) => Ok(ValueType::Bool),
+                (ValueType::Text, ValueType::Text) => order_of_texts(node, sign, [left, right]),
                 _ if is_number(&one) && is_number(&two) => Ok(ValueType::Bool),
                 _ if one == two => {
                     refuse(format!("`{sign}` wants numbers or strings, found {one}"))
                 }
-                _ => refuse(format!("compares {one} with {two}")),
+                _ => refuse_comparison(node, &one, &two),
             }
         }
         Operator::In | Operator::NotIn => match &two {

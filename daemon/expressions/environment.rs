@@ -134,6 +134,10 @@ impl Environment {
             _ if name.starts_with("ansible_") => {
                 "facts have names like `facts.os.id`: `steadfast facts` lists them".to_owned()
             }
+            _ if matches!(name, "secret" | "secrets") => {
+                "a field takes a secret as {secret: NAME}, a template by `values:`".to_owned()
+            }
+            _ if name == "item" => "add `for_each` to the entry".to_owned(),
             (Some(root), _) => format!("write `{}.{}`", root.name, shortened(name)),
             (None, Some(near)) => format!("nearest: `{near}`"),
             (None, None) if self.roots.is_empty() => "no names are known here".to_owned(),
@@ -145,6 +149,7 @@ impl Environment {
         let message = match name {
             "item" => "`item` exists only below `for_each`".to_owned(),
             "params" => "`params` exist only in a module".to_owned(),
+            "secret" | "secrets" => "an expression cannot use a secret".to_owned(),
             _ => format!("unknown name `{}`", shortened(name)),
         };
         ExpressionError::new(Cause::Name, range, message).hint(hint)

@@ -31,6 +31,15 @@ pub fn changed_facts<'names>(
     used.into_iter().filter_map(changed).collect()
 }
 
+/// Returns true if one dotted name is the other one or leads into it.
+#[must_use]
+pub fn names_overlap(one: &str, other: &str) -> bool {
+    let below = |name: &str, above: &str| {
+        name.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    below(one, other) || below(other, one)
+}
+
 /// Returns the value at a dotted name; a name with an index stands for its whole list or map.
 fn value_of<'facts>(facts: &'facts Value, name: &str) -> Option<&'facts Value> {
     let name = name.split('[').next().unwrap_or(name);
@@ -81,6 +90,12 @@ pub fn kinds_that_change(fact: &str) -> Vec<&'static str> {
 mod tests {
     use super::*;
     use steadfast_resources::KindSet;
+
+    #[test]
+    fn names_overlap_by_whole_parts() {
+        assert!(names_overlap("os.id", "os") && names_overlap("mounts", "mounts./srv"));
+        assert!(!names_overlap("os", "osx"));
+    }
 
     #[test]
     fn only_used_facts_count_as_changed() {

@@ -112,7 +112,7 @@ pub fn display_facts() -> impl Iterator<Item = (&'static str, String)> {
 pub fn refuse_display_fact(name: &str) -> Option<String> {
     let spec = find_fact(name).filter(|spec| spec.class == FactClass::DisplayOnly)?;
     Some(format!(
-        "`facts.{}` changes all the time and is display only; use a probe that compares it with a threshold",
+        "`facts.{}` is display only: ask a probe that compares it with a threshold",
         spec.name
     ))
 }

@@ -20,7 +20,9 @@ mod schema;
 mod storage;
 mod table;
 
-pub use changes::{ChangedFact, changed_facts, facts_changed_by_kind, kinds_that_change};
+pub use changes::{
+    ChangedFact, changed_facts, facts_changed_by_kind, kinds_that_change, names_overlap,
+};
 pub use check::{FactProblem, display_facts, refuse_display_fact};
 pub use collect::{Facts, collect};
 pub use facts_file::{FactsFileError, read_facts_file};

@@ -1,14 +1,19 @@
-//! Interfaces, addresses and the default route.
+//! Interfaces, addresses and the default routes.
 
 use super::collect::FactTree;
 use super::host_root::{HostRoot, SystemAnswers};
 use super::netlink::InterfaceAddress;
 use crate::expressions::Value;
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The largest number of lines of the routing table that are read: a router may have a million.
 const MOST_ROUTES: usize = 10_000;
+/// The largest number of bytes of the table of IPv6 that are read: as many lines.
+const MOST_ROUTE_BYTES: u64 = 150 * MOST_ROUTES as u64;
+/// The flags of a route of IPv6: in use, and refused by the kernel.
+const ROUTE_UP: u32 = 0x1;
+const ROUTE_REJECTED: u32 = 0x200;
 
 /// Collects the facts of the network.
 pub(super) fn collect_network(root: &HostRoot, answers: &SystemAnswers, facts: &mut FactTree) {
@@ -42,6 +47,10 @@ pub(super) fn collect_network(root: &HostRoot, answers: &SystemAnswers, facts: &
         facts.put("default_route.interface", interface);
         facts.put_some("default_route.gateway", gateway.map(|gateway| gateway.to_string()));
     }
+    if let Some((interface, gateway)) = default_route_ipv6(root) {
+        facts.put("default_route_ipv6.interface", interface);
+        facts.put_some("default_route_ipv6.gateway", gateway.map(|gateway| gateway.to_string()));
+    }
 }
 
 /// Returns true for an address that other hosts can use.
@@ -72,6 +81,25 @@ fn default_route(root: &HostRoot) -> Option<(String, Option<Ipv4Addr>)> {
         let gateway = (gateway != 0).then(|| Ipv4Addr::from(gateway.to_ne_bytes()));
         let interface = (*columns.first()?).to_owned();
         (destination == 0 && mask == 0).then_some((metric, interface, gateway))
+    });
+    let best = routes.min_by_key(|(metric, ..)| *metric);
+    best.map(|(_, interface, gateway)| (interface, gateway))
+}
+
+/// Returns interface and gateway of the IPv6 default route with the lowest metric.
+fn default_route_ipv6(root: &HostRoot) -> Option<(String, Option<Ipv6Addr>)> {
+    let table = root.beginning("/proc/net/ipv6_route", MOST_ROUTE_BYTES)?;
+    let routes = table.lines().filter_map(|line| {
+        // The columns: destination, source, each with the length of its prefix, next hop, metric, two counters, flags,
+        // interface.
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        let hex = |at: usize| u128::from_str_radix(columns.get(at)?, 16).ok();
+        let (prefix, source_prefix, gateway) = (hex(1)?, hex(3)?, hex(4)?);
+        let (metric, flags) = (hex(5)?, u32::try_from(hex(8)?).ok()?);
+        let interface = (*columns.get(9)?).to_owned();
+        let is_used = flags & ROUTE_UP != 0 && flags & ROUTE_REJECTED == 0;
+        let gateway = (gateway != 0).then(|| Ipv6Addr::from(gateway));
+        (prefix == 0 && source_prefix == 0 && is_used).then_some((metric, interface, gateway))
     });
     let best = routes.min_by_key(|(metric, ..)| *metric);
     best.map(|(_, interface, gateway)| (interface, gateway))

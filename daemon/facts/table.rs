@@ -144,6 +144,24 @@ pub static SCHEMA: &[FactSpec] = &[
     .optional()
     .sources(&[FactSource::Network]),
     fact(
+        "default_route_ipv6.gateway",
+        FactType::Text,
+        FactClass::Watched,
+        "Address of the IPv6 default gateway; mostly a link-local one.",
+    )
+    .pattern(ADDRESS)
+    .optional()
+    .sources(&[FactSource::Network]),
+    fact(
+        "default_route_ipv6.interface",
+        FactType::Text,
+        FactClass::Watched,
+        "Interface of the IPv6 default route.",
+    )
+    .pattern("^[^\\s/]{1,15}$")
+    .optional()
+    .sources(&[FactSource::Network]),
+    fact(
         "filesystems",
         FactType::Texts,
         FactClass::Watched,

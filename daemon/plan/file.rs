@@ -13,7 +13,7 @@ use steadfast_resources::host::input_trust::Reader;
 use thiserror::Error;
 
 /// The version of the file format.
-const FORM: u32 = 1;
+const FORM: u32 = 2;
 
 /// The largest plan file that is read, in bytes.
 const LONGEST: u64 = 256 << 20;
@@ -43,6 +43,8 @@ pub struct Plan {
     pub vars_files: Vec<PathBuf>,
     /// The settings file of `--config`: the source of the default metaparameters.
     pub config: Option<PathBuf>,
+    /// Each file that was read, each used fact and each used answer of a probe, with a digest or the value.
+    pub(super) inputs: BTreeMap<String, String>,
     /// A digest of the definition of each resource, by identity.
     pub(super) definitions: BTreeMap<String, String>,
     /// The steps, in order.
@@ -96,6 +98,7 @@ impl Plan {
             vars: options.vars.clone(),
             vars_files: options.vars_files.iter().map(absolute).collect(),
             config: config.map(|path| absolute(&path.to_owned())),
+            inputs: loaded.bound_inputs(),
             definitions: definitions(loaded),
             steps,
             index: BTreeMap::new(),
@@ -123,6 +126,7 @@ impl Plan {
             vars: Vec::new(),
             vars_files: Vec::new(),
             config: None,
+            inputs: BTreeMap::new(),
             definitions: BTreeMap::new(),
             steps,
             index: BTreeMap::new(),

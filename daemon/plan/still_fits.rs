@@ -6,10 +6,11 @@ use crate::config::LoadedGraph;
 use std::collections::BTreeMap;
 
 impl Plan {
-    /// Checks that a graph is still the graph that was planned.
+    /// Checks that a graph is still the graph that was planned, and that it was made of the same inputs.
     ///
     /// # Errors
-    /// [`Unusable::Moved`] with each resource that was added, removed or declared differently.
+    /// [`Unusable::Moved`] with each resource that was added, removed or declared differently, and with each file, fact
+    /// and answer of a probe that has changed.
     pub fn is_of(&self, loaded: &LoadedGraph) -> Result<(), Unusable> {
         let now = definitions(loaded);
         let mut moved = Vec::new();
@@ -24,6 +25,7 @@ impl Plan {
         }
         let new = now.keys().filter(|name| !self.definitions.contains_key(*name));
         moved.extend(new.map(|name| format!("{name}: new in the graph")));
+        moved.extend(changed_inputs(&self.inputs, &loaded.bound_inputs()));
         if moved.is_empty() { Ok(()) } else { Err(Unusable::Moved(moved)) }
     }
 
@@ -89,6 +91,48 @@ impl Step {
         (!is_same || self.until != other.until)
             .then(|| format!("planned: {}; found: {}", self.in_words(), other.in_words()))
     }
+}
+
+/// Describes the inputs of a graph that have changed since a plan.
+fn changed_inputs(
+    planned: &BTreeMap<String, String>,
+    present: &BTreeMap<String, String>,
+) -> Vec<String> {
+    let is_value = |name: &str| name.starts_with("facts.") || name.starts_with("probe.");
+    let mut changed = Vec::new();
+    for (name, before) in planned {
+        match present.get(name) {
+            Some(now) if now == before => {}
+            Some(now) if is_value(name) => {
+                changed.push(format!(
+                    "{name}: was {}, is now {}",
+                    shortened(before),
+                    shortened(now)
+                ));
+            }
+            Some(_) => changed.push(format!("{name}: the file has changed")),
+            None if is_value(name) => changed.push(format!("{name}: no longer used by the graph")),
+            None => changed.push(format!("{name}: the graph no longer reads the file")),
+        }
+    }
+    for name in present.keys().filter(|name| !planned.contains_key(*name)) {
+        changed.push(if is_value(name) {
+            format!("{name}: not used by the planned graph")
+        } else {
+            format!("{name}: the planned graph did not read the file")
+        });
+    }
+    changed
+}
+
+/// Returns the beginning of a long value.
+fn shortened(value: &str) -> String {
+    const LONGEST: usize = 80;
+    let mut text: String = value.chars().take(LONGEST).collect();
+    if text.len() < value.len() {
+        text.push('…');
+    }
+    text
 }
 
 /// Returns a digest of the definition of each resource.

@@ -8,6 +8,7 @@
 mod account;
 mod contained;
 mod cron;
+mod divert;
 mod edits;
 mod file;
 mod git;
@@ -66,6 +67,7 @@ pub struct Inspector {
 #[must_use]
 pub fn inspectors() -> &'static [Inspector] {
     &[
+        divert::INSPECTOR,
         file::INSPECTOR,
         stored::FIREWALL,
         git::INSPECTOR,
@@ -130,6 +132,7 @@ const NOT_ON_THE_HOST: &[(&str, &str)] = &[
     ("password", "a password is in the state of steadfast alone, and is never shown"),
     ("print", "print has no object"),
     ("probe", "a probe has no object"),
+    ("replace", "a replaced text has no mark in its file: `inspect file` prints the whole file"),
     ("test", "test has no object"),
     ("timer", "timer has no object"),
     ("value", "value has no object"),

@@ -11,6 +11,7 @@
 pub mod archive;
 pub mod block;
 pub mod cron;
+pub mod divert;
 pub mod exec;
 pub mod export;
 pub mod fetch;
@@ -33,6 +34,7 @@ pub mod password;
 pub mod pkg;
 pub mod print;
 pub mod probe;
+pub mod replace;
 pub mod repo;
 pub mod ssh_authorized_key;
 pub mod svc;

@@ -166,8 +166,20 @@ impl Insertion {
 ///
 /// Returns the problem of the expression.
 pub(crate) fn compile_pattern(field: &'static str, text: &str) -> Result<Regex, Invalid> {
-    let built = RegexBuilder::new(text).size_limit(PATTERN_LIMIT).build();
-    built.map_err(|why| {
+    compile(field, RegexBuilder::new(text).size_limit(PATTERN_LIMIT))
+}
+
+/// Compiles a regular expression for a whole text, in which `^` and `$` match at each line.
+///
+/// # Errors
+///
+/// Fails for a text that is no regular expression, or needs too much memory.
+pub(crate) fn compile_lines_pattern(field: &'static str, text: &str) -> Result<Regex, Invalid> {
+    compile(field, RegexBuilder::new(text).multi_line(true).size_limit(PATTERN_LIMIT))
+}
+
+fn compile(field: &'static str, builder: &RegexBuilder) -> Result<Regex, Invalid> {
+    builder.build().map_err(|why| {
         let what = format!("expected a regular expression: {why}");
         let what = super::field_reader::bounded(what.replace('\n', " "));
         Invalid::field(field, what).hint("for example ^#?PermitRootLogin; \\. stands for a dot")

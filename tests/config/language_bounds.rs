@@ -118,3 +118,39 @@ fn templates_that_double_a_list_are_bounded() {
     let graph = "graph: g\nresources:\n  file:\n  - {name: /a, template: a.j2}\n";
     refused(&[("web.yaml", graph), ("a.j2", template)], "out of fuel: a.j2:1:");
 }
+
+/// Rule 7: includes are at most 16 deep.
+#[test]
+fn the_depth_of_includes_is_bounded() {
+    let load = |depth: usize| {
+        let text = |n: usize| match n {
+            0 => "resources: {noop: [a]}\n".to_owned(),
+            _ => format!("include: f{}.yaml\n", n - 1),
+        };
+        let mut files: Vec<(String, String)> =
+            (0..depth).map(|n| (format!("f{n}.yaml"), text(n))).collect();
+        files.push(("web.yaml".to_owned(), format!("graph: g\n{}", text(depth))));
+        let files: Vec<(&str, &str)> =
+            files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+        Tree::new(&files).load(&crate::language::with_facts()).map_err(|why| why.to_string())
+    };
+    assert_eq!(load(16).expect("16 includes").vertices.len(), 1);
+    let why = load(17).expect_err("17 includes");
+    assert!(why.contains("files include each other more than 16 levels deep"), "{why}");
+}
+
+/// Rule 9: one notification makes at most 10 000 edges.
+#[test]
+fn the_edges_of_a_notification_are_bounded() {
+    let graph = |count: usize| {
+        let items: Vec<String> = (0..count).map(|n| format!("n{n}")).collect();
+        format!(
+            "graph: g\nvars: {{all: [{}]}}\nresources:\n  noop:\n  - {{for_each: vars.all}}\n  test:\n  - {{name: t, notify: [\"noop[*]\"]}}\n",
+            items.join(", ")
+        )
+    };
+    let text = graph(10_001);
+    refused(&[("web.yaml", &text)], "one notification would make 10001 edges");
+    let loaded = crate::language::accepted(&[("web.yaml", &graph(10_000))]);
+    assert_eq!(loaded.edges.len(), 10_000);
+}

@@ -118,3 +118,52 @@ fn advice_knows_values_and_commands_of_a_shell() {
     assert_eq!(of("template-without-sh"), 1, "{shown:?}");
     assert_eq!(of("literal-expression"), 2, "{shown:?}");
 }
+
+/// A newcomer can correct each of these graphs from the message alone.
+#[test]
+fn messages_name_the_repair() {
+    let head = "graph: g\nvars: {workers: 4, on: true, sites: {shop: {port: 1}}}\nsecrets: {s: {file: /etc/s}}\n";
+    for (field, message) in [
+        ("when: facts.os.version >= \"9\"", "`>=` orders strings by letters: \"13\" < \"9\""),
+        ("when: facts.os.version >= \"9\"", "hint: compare versions: `x | version_ge(\"9\")`"),
+        ("when: facts.os.version >= 9", "hint: `| int` makes a number of a string"),
+        ("when: vars.on == \"true\"", "hint: a bool needs no comparison: write `x` or `not x`"),
+        (
+            "when: facts.memory.available_mb > 1",
+            "`facts.memory.available_mb` is display only: ask a probe that compares it with a threshold",
+        ),
+        ("when: hostname == \"a\"", "hint: write `facts.hostname`"),
+        ("when: $workers > 3", "`$` is no part of an expression; a variable is `vars.NAME`"),
+        ("text: ${item}", "hint: add `for_each` to the entry"),
+        ("text: ${secrets.s}", "an expression cannot use a secret"),
+        ("text: ${secrets.s}", "hint: a field takes a secret as {secret: NAME}"),
+        ("text: \"{{ vars.workers }}\"\n    int: x", "hint: write ${vars.workers}\n"),
+        ("texts: [${vars.workers}]", "hint: write: [\"${vars.x}\"]"),
+        ("texts: {a: b, when: vars.x in [\"a\"]}", "quote expressions with `[ ]` inside `{ }`"),
+        (
+            "texts: {a: b, when: vars.x in [\"a\"] }",
+            "hint: write: when: 'vars.x in [\"a\", \"b\"]'",
+        ),
+    ] {
+        let text = format!("{head}resources:\n  test:\n  - name: t\n    {field}\n");
+        let found = problems(&[("web.yaml", &text)]);
+        assert!(found.contains(message), "{field}: expected {message}\nfound {found}");
+    }
+    let entry = |kind: &str, entry: &str| format!("{head}resources:\n  {kind}:\n  - {entry}\n");
+    let of_map = entry("noop", "{for_each: vars.sites, name: \"${item}\"}");
+    let found = problems(&[("web.yaml", &of_map)]);
+    assert!(found.contains("hint: an item of a map has ${item.key} and ${item.value}"), "{found}");
+    let literal = entry("file", "{name: /etc/a, content: \"${secrets.s}\", mode: x}");
+    let found = problems(&[("web.yaml", &literal)]);
+    assert!(found.contains("`${secrets.s}` in `content` is copied as it is"), "{found}");
+    let negated = entry("noop", "{name: a, when: !vars.on}");
+    let found = problems(&[("web.yaml", &negated)]);
+    assert!(found.contains("`!` is a YAML tag; write `not vars.on"), "{found}");
+    assert!(!found.contains("a condition should be an expression"), "{found}");
+    let long = entry(
+        "file",
+        "{name: /etc/a, template: {text: \"{% for i in range(10000000) %}x{% endfor %}\"}}",
+    );
+    let found = problems(&[("web.yaml", &long)]);
+    assert!(found.contains("out of fuel"), "{found}");
+}

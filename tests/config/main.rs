@@ -18,6 +18,7 @@ mod language;
 mod language_bounds;
 mod language_hints;
 mod language_inactive;
+mod language_load_facts;
 mod language_loops;
 mod language_messages;
 mod language_modules;

@@ -93,3 +93,19 @@ fn a_plan_finds_facts_by_the_path_of_a_resource() {
         host.plan().prints("facts.time_zone: unknown until file[");
     }
 }
+
+/// Rule 10: a fact whose value does not match its pattern is absent, and `doctor` says so.
+#[test]
+fn doctor_names_a_fact_with_a_wrong_value() {
+    let host = Host::with("graph: g\nresources: {noop: [a]}\n");
+    std::fs::create_dir_all(host.path("root/proc/sys/kernel")).expect("created");
+    host.write("root/proc/sys/kernel/hostname", "a name; rm -rf /\n");
+    let mut command = host.bare(&["doctor"]);
+    command.env("STEADFAST_TEST_ROOT", host.path("root"));
+    let output = host.finish(command);
+    output.prints("facts").prints("hostname").prints("expressions treat the fact as absent");
+    let mut command = host.bare(&["facts", "--json"]);
+    command.env("STEADFAST_TEST_ROOT", host.path("root"));
+    let facts = host.finish(command).json();
+    assert_eq!(facts["hostname"], serde_json::Value::Null, "{facts}");
+}

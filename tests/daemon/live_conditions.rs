@@ -4,7 +4,7 @@ use crate::client_commands::status;
 use crate::daemon::Daemon;
 use crate::host::Host;
 use crate::output::Output;
-use nix::sys::signal::Signal::SIGHUP;
+use nix::sys::signal::Signal::{SIGHUP, SIGTERM};
 use std::os::unix::fs::MetadataExt as _;
 
 const GRAPH: &str = r#"
@@ -211,4 +211,92 @@ resources:
     host.write("one.in", "1\n").write("two.in", "2\n");
     finish(&host, &["apply"]).exits(0);
     assert_eq!((host.read("one.out"), host.read("two.out")), ("2\n".to_owned(), "3\n".to_owned()));
+}
+
+/// One fact is used in a path, in a condition and in a value: the path alone waits for a reload.
+#[test]
+fn a_condition_follows_a_fact_that_a_path_uses_too() {
+    let graph = r#"
+graph: live
+resources:
+  file:
+  - {name: of_role, path: "$DIR/${facts.local.role}", template: {text: "role {{ facts.local.role }}\n"}}
+  - {name: web, when: 'facts.local.role == "web"', path: $DIR/only-web, content: "web\n"}
+"#;
+    let host = host_with_role(graph, "db");
+    let daemon = run(&host);
+    daemon.wait_for("converged");
+    host.write(ROLE, "web");
+    daemon.wait_for_all("changed", &["file[of_role]", "file[web]"]);
+    assert_eq!(host.read("db"), "role web\n");
+    assert!(host.exists("only-web") && !host.exists("web"));
+    let waits = "waits for a reload: facts.local.role changed from db to web";
+    host.wait_until("the path waits", || status(&host)["input_reports"][0] == waits);
+    daemon.signal(SIGHUP).wait_for_of("changed", "file[of_role]");
+    assert_eq!(host.read("web"), "role web\n");
+}
+
+/// The last-good graph has the paths of the last load after a restart, although the fact has changed since.
+#[test]
+fn the_last_good_graph_keeps_the_paths_of_its_load() {
+    let graph = r#"
+graph: live
+resources:
+  file:
+  - {name: of_role, path: "$DIR/${facts.local.role}", template: {text: "role {{ facts.local.role }}\n"}}
+"#;
+    let host = host_with_role(graph, "db");
+    let mut daemon = run(&host);
+    daemon.wait_for("converged");
+    host.write(ROLE, "web");
+    daemon.wait_for_of("changed", "file[of_role]");
+    let has_fact = || host.read("state/graph.json").contains("facts_at_load");
+    host.wait_until("the graph is stored", has_fact);
+    daemon.signal(SIGTERM);
+    assert_eq!(daemon.ends(), 0);
+    host.graph("graph: broken\nresources: 1\n").write("db", "other\n");
+    let daemon = run(&host);
+    daemon.wait_for_of("changed", "file[of_role]");
+    assert_eq!(host.read("db"), "role web\n");
+    assert!(!host.exists("web"));
+}
+
+/// A fact that an apply changes reaches conditions in the same apply, and names in the next one.
+#[test]
+fn an_apply_keeps_its_names_and_says_so() {
+    let graph = r#"
+graph: renamed
+resources:
+  file:
+  - {name: role, path: $DIR/root/etc/steadfast/facts.d/role.yaml, content: "web\n"}
+  - {name: of_role, path: "$DIR/${facts.local.role}", content: "x\n"}
+  - {name: web, when: 'facts.local.role == "web"', path: $DIR/only-web, content: "web\n"}
+"#;
+    let host = host_with_role(graph, "db\n");
+    let applied = finish(&host, &["apply"]);
+    applied.exits(0);
+    applied.prints("waits for the next apply: facts.local.role changed from db to web");
+    assert!(host.exists("db") && host.exists("only-web") && !host.exists("web"));
+    finish(&host, &["apply"]).exits(0).prints_nothing_of("waits for the next apply");
+    assert!(host.exists("web"));
+}
+
+/// Rule 11: a probe that fails keeps its last value, and is reported.
+#[test]
+fn a_failed_probe_keeps_its_last_value() {
+    let host = Host::with(PROBED);
+    host.write("switch", "yes\n");
+    let daemon = run(&host);
+    daemon.wait_for_of("changed", "file[on]");
+    host.remove("switch");
+    daemon.wait_for_of("failed", "probe[is_on]");
+    host.write("switch", "yes\n");
+    daemon.wait_for("converged");
+    assert_eq!(status(&host)["inactive"], serde_json::json!([]));
+    host.write("switch", "no\n");
+    host.wait_until("the resource is inactive", || {
+        status(&host)["inactive"][0]["resource"] == "file[on]"
+    });
+    // The first answers changed the graph, and the last one: the failure did not.
+    assert_eq!(daemon.count("conditions_changed"), 2, "{:?}", daemon.log());
 }

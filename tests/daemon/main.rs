@@ -42,6 +42,7 @@ mod path_handover;
 mod pause;
 mod pause_commands;
 mod plan;
+mod plan_inputs;
 mod plan_output;
 mod plan_overlay;
 mod plan_refused_state;

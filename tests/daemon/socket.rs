@@ -53,7 +53,9 @@ fn a_removed_socket_is_made_again() {
         host.wait_until("it listens again", || host.finish(host.bare(&status)).code == 0);
     }
     let made_again = "was removed and is recreated";
-    assert!(daemon.log().iter().any(|line| line.message.contains(made_again)));
+    host.wait_until("the log says so", || {
+        daemon.log().iter().any(|line| line.message.contains(made_again))
+    });
 }
 
 /// S-12: members of the socket's group can read and not change; other users cannot connect. Needs root.

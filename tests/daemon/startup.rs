@@ -193,6 +193,8 @@ fn a_daemon_that_ends_old_commands_is_starting() {
         }
     }
     assert!(starting > 0, "no status came while it started");
+    // The log comes in its order, and later than an answer.
+    daemon.wait_for("converged");
     assert!(daemon.log().iter().any(|line| line.message.contains("left running")));
 }
 

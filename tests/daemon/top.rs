@@ -118,7 +118,7 @@ fn the_screens_are_as_stored() {
     let mut terminal = watch(&host, &[]);
     terminal.wait_for("failed    file[bad]").wait_for("waiting for others");
     // The data is at rest: all three resources are done.
-    terminal.wait_for("1 ok, 1 waiting, 0 running").wait_for("ok        file[well]");
+    terminal.wait_for("1 ok, 1 waiting, 1 failed").wait_for("ok        file[well]");
     // A screen arrives in parts: the time and the repairs come after the name.
     terminal.wait_until("the row is whole", |screen| {
         screen.lines().any(|line| line.contains("file[well]") && line.contains(" s"))

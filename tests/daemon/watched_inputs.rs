@@ -116,6 +116,7 @@ fn other_files_are_not_watched() {
     host.write("own/other.yaml", "x: 1\n");
     host.write("base.yaml", file_of(&host, "base", "five"));
     wait_for_content(&host, "base.txt", "five\n");
+    daemon.wait_for("loaded");
     assert_eq!(daemon.count("loaded"), 2, "the first one, and that of base.yaml");
 }
 

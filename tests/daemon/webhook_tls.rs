@@ -86,6 +86,7 @@ fn a_recorder_that_cannot_begin_is_said_once() {
     // Several attempts have been made by now.
     let tries = || host.ask_daemon(&["status"]).stdout.contains("next try in 2");
     host.wait_until("it was tried again and again", tries);
+    host.wait_until("the log says so", || said() > 0);
     assert_eq!(said(), 1, "{:#?}", daemon.log());
     host.ask_daemon(&["stop"]).exits(0);
     assert_eq!(daemon.ends(), 0);

@@ -347,8 +347,8 @@ pub struct Run {
     /// Seconds after which a pause without --for ends automatically [default: 28800]
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=LONGEST_SPAN.as_secs()))]
     pub pause_limit: Option<u64>,
-    /// Repairs a minute, of what was repaired within that minute already, after which nothing is repaired twice a
-    /// minute; 0: never [default: 600]
+    /// Repeated repairs within a minute after which no resource is repaired more than three times a minute; 0: no
+    /// limit [default: 600]
     #[arg(long, value_name = "N")]
     pub max_repairs_per_minute: Option<u32>,
 }

@@ -185,6 +185,8 @@ pub(in crate::cli) fn log_level(args: &args::LogLevel) -> Exit {
 /// `steadfast reload`.
 pub(in crate::cli) fn reload(args: &args::Reload) -> Exit {
     asking(async {
+        // A daemon that answers nothing at all, such as a stopped process, is reported before the long wait.
+        let _alive: Status = ask_for(&args.socket, &Request::Status { most: 0 }).await?;
         let ask = Request::Reload { allow_empty: args.allow_empty, yes: args.yes };
         let answer: Reloaded = ask_for_within(&args.socket, &ask, RELOAD).await?;
         let taken = &answer.taken;

@@ -26,19 +26,25 @@ enum Look {
     Never(Exit),
 }
 
-/// The numbers of changes at the start of the command, of the host or of the selection.
-type Before = Cell<Option<u64>>;
+/// The memory of the looks before.
+#[derive(Default)]
+struct Earlier {
+    /// The number of changes at the start of the command, of the host or of the selection.
+    changes: Cell<Option<u64>>,
+    /// A failure without retries was reported.
+    is_failure_told: Cell<bool>,
+}
 
 /// Carries out `steadfast wait` for the running graph. The command also waits for a daemon that is starting or
 /// recovering; for a missing one only with a time limit.
 pub(in crate::cli) fn wait(args: &args::Wait) -> Exit {
-    let (last, before, asked) = (Cell::new(None), Cell::new(None), Cell::new(None));
+    let (last, asked, earlier) = (Cell::new(None), Cell::new(None), Earlier::default());
     let waiting = async {
         loop {
             asked.set(Some(Instant::now()));
             let found = match args.selection.texts() {
-                all if all.is_empty() => look_at_host(args, &before).await,
-                selection => look_at_selection(args, selection, &before).await,
+                all if all.is_empty() => look_at_host(args, &earlier).await,
+                selection => look_at_selection(args, selection, &earlier).await,
             };
             asked.set(None);
             match found {
@@ -82,7 +88,7 @@ const fn awaited(what: Awaited) -> &'static str {
     }
 }
 
-async fn look_at_host(args: &args::Wait, before: &Before) -> Result<Look, Unanswered> {
+async fn look_at_host(args: &args::Wait, earlier: &Earlier) -> Result<Look, Unanswered> {
     let found = answer(&args.socket, &Request::Status { most: 1 }, PATIENCE).await?;
     let status: Status = shaped(found)?;
     let graph = plain(&status.graph);
@@ -91,13 +97,14 @@ async fn look_at_host(args: &args::Wait, before: &Before) -> Result<Look, Unansw
             if let Some(exit) = reject_waiting(&status) {
                 return Ok(Look::Never(exit));
             }
+            note_failure(&status, earlier);
             let is_converged = status.verdict == HostStatus::Converged;
             if is_converged {
                 newer(&status).into_iter().for_each(eprint);
             }
             is_converged
         }
-        Awaited::Changed => has_changed(before, all_changes(&status.changes)),
+        Awaited::Changed => has_changed(&earlier.changes, all_changes(&status.changes)),
         Awaited::Failed => status.counts.failed > 0,
         Awaited::Paused => status.pause.as_ref().is_some_and(|pause| pause.at_rest),
     };
@@ -106,6 +113,15 @@ async fn look_at_host(args: &args::Wait, before: &Before) -> Result<Look, Unansw
     } else {
         Look::NotYet
     })
+}
+
+/// Says once that a resource has failed without retries: the wait may last until its time-out.
+fn note_failure(status: &Status, earlier: &Earlier) {
+    let Some(worst) = status.unhealthy.first() else { return };
+    if status.verdict == HostStatus::Failed && !earlier.is_failure_told.replace(true) {
+        let name = plain(&worst.resource);
+        eprint(format!("{name} has failed and has no retries left; still waiting for a change"));
+    }
 }
 
 /// Reports a rejected graph, and returns its exit code: the host would converge to another graph than the file's.
@@ -121,13 +137,13 @@ fn reject_waiting(status: &Status) -> Option<Exit> {
 async fn look_at_selection(
     args: &args::Wait,
     resources: Vec<String>,
-    before: &Before,
+    earlier: &Earlier,
 ) -> Result<Look, Unanswered> {
     let found = answer(&args.socket, &Request::Select { resources, most: 1 }, PATIENCE).await?;
     let found: SelectedResources = shaped(found)?;
     let is_reached = match args.what {
         Awaited::Converged => found.converged == found.total,
-        Awaited::Changed => has_changed(before, found.changes),
+        Awaited::Changed => has_changed(&earlier.changes, found.changes),
         Awaited::Failed => found.failed > 0,
         Awaited::Paused => found.paused == found.total,
     };
@@ -136,7 +152,7 @@ async fn look_at_selection(
 }
 
 /// Returns true if the number of changes has grown since the first look. A restarted daemon counts from zero again.
-fn has_changed(before: &Before, now: u64) -> bool {
+fn has_changed(before: &Cell<Option<u64>>, now: u64) -> bool {
     match before.get() {
         Some(first) if now >= first => now > first,
         _ => {

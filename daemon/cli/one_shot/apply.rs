@@ -120,6 +120,7 @@ fn run_once(
     if args.json {
         out_json(&verdict.to_json(&name, &finished, began.elapsed()));
     } else {
+        rounds.iter().flat_map(Rounds::waiting_lines).for_each(print);
         verdict.print(&name, &finished, began.elapsed());
     }
     Ok(match verdict {

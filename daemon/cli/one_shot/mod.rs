@@ -1,11 +1,12 @@
 //! One-shot commands: `apply`, which changes the host, and `plan` and `drift`, which must change nothing.
 //!
-//! Reading order: this file (the driver for one pass), `plan_report`, `plan_text`, `plan_unknowns`, `plan`, `rounds`,
-//! `confirm` (the question before a destruction), `apply`.
+//! Reading order: this file (the driver for one pass), `plan_report`, `plan_text`, `plan_unknowns`, `plan_dependents`,
+//! `plan`, `rounds`, `confirm` (the question before a destruction), `apply`.
 
 pub(super) mod apply;
 mod confirm;
 pub(super) mod plan;
+mod plan_dependents;
 pub(super) mod plan_report;
 pub(super) mod plan_text;
 mod plan_unknowns;

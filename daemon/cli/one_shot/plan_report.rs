@@ -1,13 +1,14 @@
 //! The findings of a pass without changes, step by step, for `plan` and `drift`.
 
+use super::plan_dependents::PlannedInputs;
 use super::plan_unknowns::Conditions;
 use crate::api::{Action, FailedCheck, PlanReport, StayingObject, Step};
 use crate::cli::args::Graph;
 use crate::cli::exit::Exit;
 use crate::cli::output::plain;
-use crate::cli::{one_shot, output};
+use crate::cli::{load_graph, one_shot, output};
 use crate::config::LoadedGraph;
-use crate::driver::{DriverDeps, DriverExit};
+use crate::driver::{DriverDeps, DriverExit, Observer as _};
 use crate::plan::{Plan, StepCollector, Unusable};
 use crate::store::StoredState;
 use std::collections::{BTreeSet, HashMap};
@@ -20,7 +21,8 @@ use tokio::runtime::Runtime;
 /// resources.
 ///
 /// # Errors
-/// The driver rejects the graph: the reason is reported, and the exit code of `apply` for that is returned.
+/// The driver rejects the graph: the reason is reported, and the exit code of `apply` for that is returned. Or the file
+/// of facts cannot be used.
 pub(in crate::cli) fn find(
     (loaded, from): (LoadedGraph, &Graph),
     recalled: StoredState,
@@ -29,9 +31,13 @@ pub(in crate::cli) fn find(
 ) -> Result<Found, Exit> {
     let graph = loaded.name.clone();
     let conditions = Conditions::of(&loaded);
-    let order: Vec<String> = loaded.vertices.iter().map(|v| v.identity.to_string()).collect();
+    let inputs = PlannedInputs::new(&loaded, load_graph::options(from)?);
+    let names: Vec<String> = loaded.vertices.iter().map(|v| v.identity.to_string()).collect();
+    // A map by name: a graph may be large.
+    let order: HashMap<&str, usize> = names.iter().map(String::as_str).zip(0..).collect();
     let (loaded, noop) = loaded.into_plan();
     let steps = listen(noop);
+    let is_plan = steps.wants_foresight();
     let audience = Box::new(steps.clone());
     let (host, journal, history) = (Host::default(), None, None);
     let kinds = KindSet::of_this_build();
@@ -43,6 +49,11 @@ pub(in crate::cli) fn find(
     }
     let mut found = Found::new(graph, &order, &steps, finished);
     found.conditions = conditions.with_steps(&found.steps);
+    if is_plan {
+        let dependents = inputs.find_dependents(found.conditions.changed_facts());
+        found.conditions.mark_dependents(&dependents);
+        found.mark_dependents(&dependents, &order);
+    }
     Ok(found)
 }
 
@@ -87,7 +98,12 @@ pub(in crate::cli) struct Found {
 
 impl Found {
     /// Collects the findings in the order of the graph, with removals last.
-    fn new(graph: String, order: &[String], steps: &StepCollector, finished: DriverExit) -> Self {
+    fn new(
+        graph: String,
+        order: &HashMap<&str, usize>,
+        steps: &StepCollector,
+        finished: DriverExit,
+    ) -> Self {
         let total = finished.standings.len();
         let failed = finished
             .standings
@@ -108,14 +124,19 @@ impl Found {
             .collect();
         let left = steps.take_left();
         let mut steps = steps.take();
-        // A map by name: a graph may be large.
-        let at: HashMap<&str, usize> =
-            order.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
         for step in &mut steps {
-            step.note_leaving(!at.contains_key(step.resource.as_str()));
+            step.note_leaving(!order.contains_key(step.resource.as_str()));
         }
-        steps.sort_by_key(|s| (s.is_removal(), s.leaves, at.get(s.resource.as_str()).copied()));
-        Self { graph, total, steps, failed, left, conditions: Conditions::default() }
+        let mut found =
+            Self { graph, total, steps, failed, left, conditions: Conditions::default() };
+        found.sort_steps(order);
+        found
+    }
+
+    /// Sorts the steps in the order of the graph, with removals last.
+    pub(super) fn sort_steps(&mut self, order: &HashMap<&str, usize>) {
+        let at = |step: &Step| order.get(step.resource.as_str()).copied();
+        self.steps.sort_by_key(|step| (step.is_removal(), step.leaves, at(step)));
     }
 
     /// Returns true if a resource could not be checked.

@@ -14,6 +14,8 @@ pub(super) struct Conditions {
     inactive: Vec<(String, String)>,
     /// The names of the facts that expressions use.
     used: BTreeSet<String>,
+    /// The names among them that static fields use.
+    static_names: BTreeSet<String>,
     /// The paths that resources claim, for those whose name is another one.
     paths: BTreeMap<String, Vec<String>>,
     /// The used facts, each with the resource that changes it.
@@ -26,8 +28,9 @@ impl Conditions {
         let inactive = loaded.inactive.iter().map(|it| (it.identity.to_string(), it.to_string()));
         let inactive = inactive.collect();
         let used = loaded.used.fact_names.clone();
+        let static_names = loaded.used.static_names.clone();
         let paths = if used.is_empty() { BTreeMap::new() } else { claimed_paths(loaded) };
-        Self { inactive, used, paths, unknown: Vec::new() }
+        Self { inactive, used, static_names, paths, unknown: Vec::new() }
     }
 
     /// Adds the facts that the steps of a plan change.
@@ -47,7 +50,7 @@ impl Conditions {
             let changed = names.flat_map(|name| facts::facts_changed_by_kind(kind, Some(name)));
             let changed: BTreeSet<&str> = changed.collect();
             for fact in changed {
-                if self.used.iter().any(|used| overlaps(used, fact)) {
+                if self.used.iter().any(|used| facts::names_overlap(used, fact)) {
                     self.unknown.push((fact.to_owned(), step.resource.clone()));
                 }
             }
@@ -55,13 +58,30 @@ impl Conditions {
         self
     }
 
+    /// Returns the facts that steps change, each with the resource that changes it.
+    pub(super) fn changed_facts(&self) -> BTreeMap<String, String> {
+        self.unknown.iter().cloned().collect()
+    }
+
+    /// Replaces the conditions of inactive resources that depend on a changed fact.
+    pub(super) fn mark_dependents(&mut self, dependents: &BTreeMap<String, String>) {
+        for (resource, message) in &mut self.inactive {
+            if let Some(until) = dependents.get(resource) {
+                *message = format!("unknown until {until}");
+            }
+        }
+    }
+
     /// Returns the lines for people.
     pub(super) fn lines(&self) -> Vec<String> {
         let unknown = self.unknown.iter().map(|(fact, until)| {
-            format!(
-                "! facts.{fact}: unknown until {}; expressions that use it may change",
-                plain(until)
-            )
+            let is_static = self.static_names.iter().any(|name| facts::names_overlap(name, fact));
+            let then = if is_static {
+                "names and paths that use it change with the next apply"
+            } else {
+                "expressions that use it may change"
+            };
+            format!("! facts.{fact}: unknown until {}; {then}", plain(until))
         });
         let inactive =
             self.inactive.iter().map(|(name, why)| format!("  {}: {}", plain(name), plain(why)));
@@ -98,23 +118,4 @@ fn claimed_paths(loaded: &LoadedGraph) -> BTreeMap<String, Vec<String>> {
         (vertex.identity.to_string(), paths.collect::<Vec<String>>())
     };
     loaded.vertices.iter().map(paths).filter(|(_, paths)| !paths.is_empty()).collect()
-}
-
-/// Returns true if one dotted name is the other one or leads into it.
-fn overlaps(one: &str, other: &str) -> bool {
-    let below = |name: &str, above: &str| {
-        name.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    };
-    below(one, other) || below(other, one)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::overlaps;
-
-    #[test]
-    fn names_overlap_by_whole_parts() {
-        assert!(overlaps("os.id", "os") && overlaps("mounts", "mounts./srv"));
-        assert!(!overlaps("os", "osx"));
-    }
 }

@@ -51,6 +51,11 @@ impl Rounds {
         Box::new(AnswerCollector { inner, answers: Arc::clone(&self.answers) })
     }
 
+    /// Returns a line for each changed fact that names and paths do not have yet.
+    pub(super) fn waiting_lines(&self) -> Vec<String> {
+        self.live.waiting_lines("the next apply")
+    }
+
     /// Returns the graph of the next round, or `None` if the inputs lead to the same graph.
     ///
     /// # Errors
@@ -71,12 +76,7 @@ impl Rounds {
         if !is_changed {
             return Ok(None);
         }
-        let (facts, probes) = self.live.live_values();
-        let options = Options {
-            facts: facts.or_else(|| self.options.facts.clone()),
-            probes: Some(probes),
-            ..self.options.clone()
-        };
+        let options = self.live.options(self.options.clone());
         let expanded = config::load_texts(self.texts.clone(), &options);
         let differs = expanded.as_ref().is_ok_and(|graph| graph.shape() != self.shape);
         let names = self.live.end_expansion(now, differs).join(", ");

@@ -97,6 +97,9 @@ pub(super) fn difference(
     (from, to): (&str, &str),
     diff: Option<&str>,
 ) -> Vec<String> {
+    if diff.is_none() && (from.contains('\n') || to.contains('\n')) {
+        return changed_lines(aspect, from, to);
+    }
     let (aspect, from, to) = (plain(aspect), plain(from), plain(to));
     let first = match (from.is_empty(), to.is_empty()) {
         (true, true) => aspect,
@@ -108,8 +111,29 @@ pub(super) fn difference(
     std::iter::once(first).chain(lines).collect()
 }
 
+/// Describes a difference of values of several lines: the present lines, then the declared ones.
+fn changed_lines(aspect: &str, from: &str, to: &str) -> Vec<String> {
+    let signed = |sign: char, text: &str| -> Vec<String> {
+        text.lines().map(|line| format!("  {sign}{}", plain(line))).collect()
+    };
+    let (old, new) = (signed('-', from), signed('+', to));
+    std::iter::once(format!("{}:", plain(aspect))).chain(old).chain(new).collect()
+}
+
 /// Formats a number with its noun: `1 resource`, `2 resources`.
 #[must_use]
 pub(super) fn count(number: usize, one: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::difference;
+
+    #[test]
+    fn a_value_of_several_lines_is_shown_line_by_line() {
+        let shown = difference("value", ("a\nb\n", "a\n\u{1b}c"), None);
+        assert_eq!(shown, ["value:", "  -a", "  -b", "  +a", "  +\\u{1b}c"]);
+        assert_eq!(difference("mode", ("0600", "0644"), None), ["mode: 0600 -> 0644"]);
+    }
 }

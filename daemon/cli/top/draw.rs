@@ -34,17 +34,19 @@ fn header(view: &View) -> Vec<Line<'static>> {
         return vec![title(says, if view.lost.is_some() { Tone::Bad } else { Tone::Plain })];
     };
     let c = status.counts;
-    let counts = format!(
-        "{} ok, {} waiting, {} running, {} failed, {} held, {} stuck, {} contended; up {}",
-        c.settled,
-        c.waiting + c.delayed,
-        c.running,
-        c.failed,
-        c.held,
-        c.stuck,
-        c.contended,
-        span(status.uptime),
-    );
+    let others = [
+        (c.waiting + c.delayed, "waiting"),
+        (c.running, "running"),
+        (c.failed, "failed"),
+        (c.held, "held"),
+        (c.stuck, "stuck"),
+        (c.contended, "contended"),
+    ];
+    let mut counts = format!("{} ok", c.settled);
+    for (number, word) in others.iter().filter(|(number, _)| *number > 0) {
+        counts.push_str(&format!(", {number} {word}"));
+    }
+    counts.push_str(&format!("; up {}", span(status.uptime)));
     let mut lines = vec![title(headline(status), of_verdict(status.verdict)), Line::raw(counts)];
     lines.push(match (&view.lost, &status.pause) {
         (Some(why), _) => title(format!("the data is outdated: {}", plain(why)), Tone::Bad),
@@ -61,36 +63,43 @@ fn table(frame: &mut Frame<'_>, area: Rect, view: &View) {
     let mark = |order, name: &str| {
         if view.order == order { format!("{name}*") } else { name.to_owned() }
     };
-    let titles = [
-        mark(Order::State, "STATE"),
-        mark(Order::Name, "RESOURCE"),
-        mark(Order::Changed, "CHANGED"),
-        mark(Order::Repairs, "REPAIRS"),
-        "MESSAGE".to_owned(),
-    ];
+    let is_wide = is_wide(area.width);
+    let mut titles = vec![mark(Order::State, "STATE"), mark(Order::Name, "RESOURCE")];
+    if is_wide {
+        titles.extend([mark(Order::Changed, "CHANGED"), mark(Order::Repairs, "REPAIRS")]);
+    }
+    titles.push("MESSAGE".to_owned());
     let title = style(Tone::Title, view.colour).add_modifier(Modifier::UNDERLINED);
-    let titles = Row::new(titles.map(Cell::from)).style(title);
+    let titles = Row::new(titles.into_iter().map(Cell::from)).style(title);
     let rows = view.list.rows.iter().zip(view.first..).take(view.room).map(|(resource, at)| {
         let selected = if at == view.selected { Modifier::REVERSED } else { Modifier::empty() };
-        row(resource, view.colour).style(Style::new().add_modifier(selected))
+        row(resource, is_wide, view.colour).style(Style::new().add_modifier(selected))
     });
-    let widths = [
-        Constraint::Length(9),
-        Constraint::Length(name_width(area.width, view)),
-        Constraint::Length(8),
-        Constraint::Length(8),
-        Constraint::Fill(1),
-    ];
+    let mut widths = vec![Constraint::Length(9), Constraint::Length(name_width(area.width, view))];
+    if is_wide {
+        widths.extend([Constraint::Length(8), Constraint::Length(8)]);
+    }
+    widths.push(Constraint::Fill(1));
     frame.render_widget(Table::new(rows, widths).header(titles), area);
 }
 
-/// The columns between the names and the messages, and the gaps between all columns.
-const BESIDE_NAMES: u16 = 9 + 8 + 8 + 4;
+/// The smallest width of a screen with the columns of the last change and of the repairs.
+const WIDE: u16 = 72;
+
+/// Returns true if a screen of this width has room for the columns of the last change and of the repairs.
+const fn is_wide(width: u16) -> bool {
+    width >= WIDE
+}
+
+/// Returns the width of the columns beside names and messages, with the gaps between all columns.
+const fn beside_names(width: u16) -> u16 {
+    if is_wide(width) { 9 + 8 + 8 + 4 } else { 9 + 2 }
+}
 
 /// Returns the width of the names: all of the longest visible name where there is room. Messages have at least half of
 /// the room, or as much as they need.
 fn name_width(width: u16, view: &View) -> u16 {
-    let room = width.saturating_sub(BESIDE_NAMES);
+    let room = width.saturating_sub(beside_names(width));
     let shown = || view.list.rows.iter().take(view.room);
     let length = |text: &str| u16::try_from(text.chars().count()).unwrap_or(u16::MAX);
     let name = shown().map(|resource| length(&plain(&resource.resource))).max().unwrap_or(0);
@@ -109,18 +118,17 @@ fn message(resource: &ResourceStatus) -> String {
     all.trim_start().trim_start_matches(name.as_str()).to_owned()
 }
 
-fn row(resource: &ResourceStatus, colour: bool) -> Row<'static> {
+fn row(resource: &ResourceStatus, is_wide: bool, colour: bool) -> Row<'static> {
     let changed = resource.ages.repair.map(span).unwrap_or_default();
     let repairs = if resource.repairs == 0 { String::new() } else { resource.repairs.to_string() };
     let says = message(resource);
     let state = Span::styled(phase(resource.phase), style(of_phase(resource.phase), colour));
-    Row::new([
-        Cell::from(state),
-        Cell::from(plain(&resource.resource)),
-        Cell::from(changed),
-        Cell::from(repairs),
-        Cell::from(says),
-    ])
+    let mut cells = vec![Cell::from(state), Cell::from(plain(&resource.resource))];
+    if is_wide {
+        cells.extend([Cell::from(changed), Cell::from(repairs)]);
+    }
+    cells.push(Cell::from(says));
+    Row::new(cells)
 }
 
 fn phase(phase: Phase) -> &'static str {
@@ -227,7 +235,7 @@ fn footer(view: &View) -> Line<'static> {
                 } else {
                     format!("{} with `{}`", view.list.total, plain(&view.filter))
                 };
-                format!("{shown}  enter show  d diff  e events  s sort  / filter  ? keys  q quit")
+                format!("{shown}  enter show  ? keys  q quit  d diff  e events  s sort  / filter")
             }
             (None, _) => "esc back  q table  up/down scroll".to_owned(),
         },

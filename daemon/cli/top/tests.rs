@@ -75,11 +75,16 @@ fn shown(view: &mut View, columns: u16, lines: u16) -> Terminal<TestBackend> {
     terminal
 }
 
-/// Returns the drawn lines without empty lines and trailing blanks.
+/// Returns the lines drawn in 80 columns.
 fn lines(view: &mut View) -> Vec<String> {
-    let terminal = shown(view, 80, 24);
+    lines_of(view, 80)
+}
+
+/// Returns the drawn lines without empty lines and trailing blanks.
+fn lines_of(view: &mut View, columns: u16) -> Vec<String> {
+    let terminal = shown(view, columns, 24);
     let buffer = terminal.backend().buffer();
-    let text = |y| (0..80).map(|x| buffer[(x, y)].symbol()).collect::<String>();
+    let text = |y| (0..columns).map(|x| buffer[(x, y)].symbol()).collect::<String>();
     let all = (0..24).map(text).map(|line| line.trim_end().to_owned());
     all.filter(|line| !line.is_empty()).collect()
 }
@@ -95,12 +100,29 @@ fn the_table_shows_all_in_eighty_columns() {
         lines(&mut view(false)),
         [
             "web: failed: 2 of 3 resources not converged",
-            "1 ok, 1 waiting, 0 running, 1 failed, 0 held, 0 stuck, 0 contended; up 2 h 0 min",
+            "1 ok, 1 waiting, 1 failed; up 2 h 0 min",
             "STATE*    RESOURCE              CHANGED  REPAIRS  MESSAGE",
             "failed    pkg[nginx]                              failed, no retries left: no su",
             "waiting   svc[nginx]                              waiting for others: pkg[nginx]",
             "ok        file[/srv/a\\u{202e}b] 1 min    12",
-            "3 resources  enter show  d diff  e events  s sort  / filter  ? keys  q quit",
+            "3 resources  enter show  ? keys  q quit  d diff  e events  s sort  / filter",
+        ]
+    );
+}
+
+/// A narrow screen leaves out the columns of the last change and of the repairs.
+#[test]
+fn a_narrow_screen_shows_states_names_and_messages() {
+    assert_eq!(
+        lines_of(&mut view(false), 60),
+        [
+            "web: failed: 2 of 3 resources not converged",
+            "1 ok, 1 waiting, 1 failed; up 2 h 0 min",
+            "STATE*    RESOURCE              MESSAGE",
+            "failed    pkg[nginx]            failed, no retries left: no",
+            "waiting   svc[nginx]            waiting for others: pkg[ngin",
+            "ok        file[/srv/a\\u{202e}b]",
+            "3 resources  enter show  ? keys  q quit  d diff  e events  s",
         ]
     );
 }

@@ -69,7 +69,9 @@ fn evaluate_in(
     if uses_facts {
         scope.facts.use_root();
     }
-    let value_type = expression.check(&environment(scope, false, uses_facts))?;
+    let checked = expression.check(&environment(scope, false, uses_facts));
+    // The message of a problem knows the facts too.
+    let value_type = checked.or_else(|_| expression.check(&environment(scope, false, true)))?;
     let value = with_values(scope, false, |values| expression.evaluate(values))?;
     let variable = expression.as_name();
     let variable = variable.as_deref().and_then(|name| name.strip_prefix("vars."));

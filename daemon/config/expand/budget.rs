@@ -26,7 +26,7 @@ const MOST_READ: usize = 1 << 30;
 pub(in crate::config::expand) const LONGEST_TEXT: usize = 8 << 20;
 
 /// The amounts that an expansion has used so far.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(in crate::config::expand) struct Used {
     resources: usize,
     instances: usize,

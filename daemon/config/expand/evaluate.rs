@@ -2,15 +2,16 @@
 
 use super::budget::size_of;
 use super::names::{environment, has_failed, has_type, missing_value, value_of, with_values};
+use super::sources::host_facts::Facts;
 use super::{Context, Expander};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
 use crate::config::source_file::Span;
 use crate::expressions::{Expression, ExpressionError, Value, ValueType};
 use crate::nearest_name::nearest;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// A root of dotted names: its value and its type.
 #[derive(Debug)]
@@ -31,68 +32,6 @@ impl Root {
     }
 }
 
-/// The facts, collected at the first use, and the values of probes.
-#[derive(Debug)]
-pub(super) struct Facts {
-    given: Option<Value>,
-    probes: BTreeMap<String, Value>,
-    is_used: AtomicBool,
-    root: OnceLock<Root>,
-}
-
-impl Facts {
-    /// Creates the facts from those that the caller gives; else the facts of the host are used.
-    pub(super) fn new(given: Option<Value>, probes: Option<BTreeMap<String, Value>>) -> Self {
-        let probes = probes.unwrap_or_default();
-        Self { given, probes, is_used: AtomicBool::new(false), root: OnceLock::new() }
-    }
-
-    pub(super) fn root(&self) -> &Root {
-        self.is_used.store(true, Ordering::Relaxed);
-        self.root.get_or_init(|| {
-            if let Some(given) = &self.given {
-                Root {
-                    value: Arc::new(given.clone()),
-                    value_type: crate::config::expand::sources::host_facts::schema_type(given),
-                }
-            } else {
-                let value = crate::config::expand::sources::host_facts::collect();
-                let value_type = crate::config::expand::sources::host_facts::schema_type(&value);
-                Root { value: Arc::new(value), value_type }
-            }
-        })
-    }
-
-    /// Collects the facts, if that did not happen before.
-    pub(super) fn use_root(&self) {
-        self.root();
-    }
-
-    /// Returns true after the facts were collected.
-    pub(super) fn is_used(&self) -> bool {
-        self.is_used.load(Ordering::Relaxed)
-    }
-
-    /// Returns the facts.
-    pub(super) fn shared_value(&self) -> Arc<Value> {
-        Arc::clone(&self.root().value)
-    }
-
-    /// Returns the values of the probes of an instance, by their names within it.
-    fn probes_of(&self, instance: &str) -> BTreeMap<String, Value> {
-        let own = |(name, value): (&String, &Value)| {
-            let (prefix, name) = name.rsplit_once('/').unwrap_or(("", name));
-            (prefix == instance).then(|| (name.to_owned(), value.clone()))
-        };
-        self.probes.iter().filter_map(own).collect()
-    }
-
-    /// Returns the values of probes.
-    pub(super) const fn probes(&self) -> &BTreeMap<String, Value> {
-        &self.probes
-    }
-}
-
 /// The evaluated variables.
 #[derive(Debug)]
 pub(super) struct Vars {
@@ -103,13 +42,15 @@ pub(super) struct Vars {
     pub(super) from_probes: BTreeSet<String>,
     /// The variables whose problem is reported: their users are silent.
     pub(super) failed: BTreeSet<String>,
+    /// The variables with the facts of the last load, for static fields; none if the facts are the same.
+    pub(super) at_load: Option<Arc<Self>>,
 }
 
 impl Vars {
     /// Returns no variables.
     pub(super) fn none() -> Self {
         let (unknown, from_probes, failed) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
-        Self { root: Root::empty(), unknown, from_probes, failed }
+        Self { root: Root::empty(), unknown, from_probes, failed, at_load: None }
     }
 }
 
@@ -142,6 +83,16 @@ pub(super) struct Scope {
     pub(super) probe_types: Arc<BTreeMap<String, ValueType>>,
     /// The parameters whose values come from probes; each with the probe that it waits for, if that has not answered.
     pub(super) probe_params: Arc<BTreeMap<String, Option<String>>>,
+    /// The parameters with the facts of the last load, for static fields; none if the facts are the same.
+    pub(super) params_at_load: Option<Arc<ParamsAtLoad>>,
+}
+
+/// The parameters of an instance with the facts of the last load.
+#[derive(Debug)]
+pub(super) struct ParamsAtLoad {
+    pub(super) params: Arc<Root>,
+    /// As [`Scope::probe_params`].
+    pub(super) probe_params: Arc<BTreeMap<String, Option<String>>>,
 }
 
 impl Scope {
@@ -156,6 +107,29 @@ impl Scope {
             probes: Arc::new(facts.probes_of(instance)),
             probe_types: Arc::default(),
             probe_params: Arc::default(),
+            params_at_load: None,
+        }
+    }
+
+    /// Returns the scope of static fields, if its facts are other ones than the present facts.
+    fn at_load(&self) -> Option<Self> {
+        let facts = Arc::clone(self.facts.at_load()?);
+        let vars = Arc::clone(self.vars.at_load.as_ref().unwrap_or(&self.vars));
+        let mut scope = Self { facts, vars, params_at_load: None, ..self.clone() };
+        if let Some(at_load) = &self.params_at_load {
+            scope.params = Some(Arc::clone(&at_load.params));
+            scope.probe_params = Arc::clone(&at_load.probe_params);
+        }
+        Some(scope)
+    }
+}
+
+impl Context {
+    /// Returns the context of static fields: they keep the facts of the last load.
+    pub(super) fn at_load(&self) -> Cow<'_, Self> {
+        match self.scope.at_load() {
+            Some(scope) => Cow::Owned(Self { scope, ..self.clone() }),
+            None => Cow::Borrowed(self),
         }
     }
 }
@@ -179,12 +153,12 @@ pub(super) struct Cache {
 }
 
 /// An expression, and the addresses of the types that it was checked against.
-type CheckKey = (String, [usize; 5]);
+type CheckKey = (String, [usize; 6]);
 
 /// The result of a check. It holds the types, so that no other type gets their addresses.
 struct Checked {
     result: Result<ValueType, ExpressionError>,
-    _types: [Option<Arc<ValueType>>; 3],
+    _types: [Option<Arc<ValueType>>; 4],
     _probes: Arc<BTreeMap<String, ValueType>>,
 }
 
@@ -312,19 +286,24 @@ impl Expander<'_> {
             Some(Arc::clone(&scope.vars.root.value_type)),
             scope.params.as_ref().map(|it| Arc::clone(&it.value_type)),
             scope.item.as_ref().map(|it| Arc::clone(&it.root.value_type)),
+            text.contains("facts").then(|| Arc::clone(&scope.facts.root().value_type)),
         ];
         let address =
             |of: &Option<Arc<ValueType>>| of.as_ref().map_or(0, |it| Arc::as_ptr(it).addr());
-        let [vars, params, item] = [0, 1, 2].map(|at| types.get(at).map_or(0, address));
+        let [vars, params, item, facts] = [0, 1, 2, 3].map(|at| types.get(at).map_or(0, address));
         let probes = Arc::clone(&scope.probe_types);
         let of_probes = Arc::as_ptr(&probes).addr();
         let is_module = usize::from(context.is_module());
-        let key = (text.to_owned(), [vars, params, item, of_probes, is_module]);
+        let key = (text.to_owned(), [vars, params, item, facts, of_probes, is_module]);
         if let Some(checked) = self.cache.checked.get(&key) {
             return checked.result.clone();
         }
-        let names = environment(scope, context.is_module(), text.contains("facts"));
-        let result = expression.check(&names);
+        let with_facts = text.contains("facts");
+        let mut result = expression.check(&environment(scope, context.is_module(), with_facts));
+        if result.is_err() && !with_facts {
+            // The message knows the facts too: `hostname` is a slip for `facts.hostname`.
+            result = expression.check(&environment(scope, context.is_module(), true));
+        }
         self.cache
             .checked
             .insert(key, Checked { result: result.clone(), _types: types, _probes: probes });
@@ -424,6 +403,6 @@ fn cut_by_comment(
             Code::Expression,
             "the expression ends inside a text; YAML began a comment at ` #`: quote the whole",
         )
-        .hint("write: when: 'facts.a == \"x #y\"'")
+        .hint("put the whole expression into single quotes, as in: when: 'facts.a == \"x #y\"'")
     })
 }

@@ -30,8 +30,9 @@ use super::source_file::{SourceFile, Span};
 use super::{Options, Stored, UsedInputs};
 use crate::nearest_name::nearest;
 use budget::Used;
-use evaluate::{Cache, Facts, Scope};
+use evaluate::{Cache, Scope};
 use modules::uses::UseRecord;
+use sources::host_facts::Facts;
 use sources::inputs::Inputs;
 use sources::probe_types::DeclaredProbes;
 use sources::variables::Variables;
@@ -163,7 +164,9 @@ pub(super) fn expand(
     problems: &mut Problems,
 ) -> Expansion {
     let mut inputs = Inputs::new(roots, stored, options);
-    let facts = Arc::new(Facts::new(inputs.facts.take(), inputs.probes.take()));
+    let facts = Facts::new(inputs.facts.take(), inputs.probes.take());
+    let facts = facts.with_load(inputs.facts_at_load.take());
+    let facts = Arc::new(facts.with_unknown(options.unknown_facts.clone()));
     let mut expander = new_expander(inputs, facts, kinds, problems);
     expander.expand_roots();
     let Expander { mut inputs, documents, is_complete, facts, uses, .. } = expander;
@@ -309,7 +312,7 @@ impl Expander<'_> {
                 "graph" | "comment" | "secrets" | "collect" | "remote" | "types" => {
                     Some(copy_nodes(context.tree(), value, &mut document.tree))
                 }
-                "edges" => self.expand_plain(context, value, &mut document.tree),
+                "edges" => self.expand_edges(context, value, &mut document.tree),
                 "resources" => Some(self.expand_resources(context, value, &mut document)),
                 "assert" => {
                     self.check_asserts(context, value);

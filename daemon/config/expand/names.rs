@@ -16,13 +16,14 @@ pub(super) fn has_failed(scope: &Scope, names: &BTreeSet<String>) -> bool {
         })
 }
 
-/// Returns the probe that a name waits for.
+/// Returns the probe that a name waits for, or the resource that will change a fact.
 pub(super) fn missing_value(scope: &Scope, name: &str) -> Option<String> {
     let mut steps = name.split('.');
     match (steps.next()?, steps.next()) {
         ("probe", Some(probe)) if !scope.probes.contains_key(probe) => {
             Some(format!("probe[{probe}]"))
         }
+        ("facts", _) => scope.facts.unknown_until(name).cloned(),
         ("vars", Some(variable)) => scope.vars.unknown.get(variable).cloned(),
         ("params", Some(param)) => scope.probe_params.get(param).cloned().flatten(),
         _ => None,

@@ -9,8 +9,8 @@ const REACTING: [&str; 10] =
     ["exec", "svc", "timer", "test", "print", "unit", "password", "firewall", "mount", "probe"];
 
 /// The kinds whose objects a service reads.
-const READ_BY_SERVICES: [&str; 8] =
-    ["file", "line", "block", "ini", "json", "yaml", "toml", "hosts"];
+const READ_BY_SERVICES: [&str; 9] =
+    ["file", "line", "block", "replace", "ini", "json", "yaml", "toml", "hosts"];
 
 /// Adds the advice about the edges of a file. `all` are the files of the graph.
 pub(super) fn advise(file: &File, all: &[File], findings: &mut Findings) {

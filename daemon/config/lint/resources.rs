@@ -75,6 +75,10 @@ fn advise_guard(file: &File, item: usize, identity: &str, findings: &mut Finding
 fn advise_secrets(file: &File, (node, item): (usize, usize), findings: &mut Findings) {
     for (key, value) in file.tree.entries(node) {
         let name = file.text_of(*key).unwrap_or_default();
+        if name == "recv" {
+            // A receiver names its sender, and no value.
+            continue;
+        }
         match (file.tree.node(*value), file.text_of(*value)) {
             // `{secret: NAME}` names a secret.
             (_, Some(text)) if name != "secret" && looks_secret(name, text) => {

@@ -75,6 +75,7 @@ const KINDS: &[(&str, &str)] = &[
     ("directory", "file"),
     ("lineinfile", "line"),
     ("blockinfile", "block"),
+    ("dpkg_divert", "divert"),
     ("users", "user"),
     ("groups", "group"),
     ("cronjob", "cron"),

@@ -27,8 +27,8 @@ pub(in crate::config) fn problem(source: &SourceFile, error: &ScanError) -> Prob
             .hint("quote the value if the * is part of a string")
             .at(Some(place));
     }
-    if let Some(what) = mistaken_expression(line) {
-        return Problem::new(Code::Syntax, what).at(Some(place));
+    if let Some((what, hint)) = mistaken_expression(line) {
+        return Problem::new(Code::Syntax, what).hint_if(hint).at(Some(place));
     }
     let indentation = line.len() - line.trim_start_matches([' ', '\t']).len();
     if let Some(tab) = line.get(..indentation).and_then(|lead| lead.find('\t')) {
@@ -42,8 +42,8 @@ pub(in crate::config) fn problem(source: &SourceFile, error: &ScanError) -> Prob
     Problem::new(Code::Syntax, format!("invalid YAML: {info}")).hint_if(hint).at(Some(place))
 }
 
-/// Returns the message about an expression that is not quoted as YAML needs it.
-fn mistaken_expression(line: &str) -> Option<String> {
+/// Returns the message and the hint about an expression that is not quoted as YAML needs it.
+fn mistaken_expression(line: &str) -> Option<(String, Option<&'static str>)> {
     if let Some((_, value)) = line.split_once("when:") {
         let value = value.trim_start();
         let quote = value.chars().next().filter(|it| matches!(it, '"' | '\''));
@@ -54,20 +54,23 @@ fn mistaken_expression(line: &str) -> Option<String> {
             let other = if quote == '"' { '\'' } else { '"' };
             let first = crate::config::problem::shorten(first, 10);
             let rest: String = rest.split_whitespace().take(1).collect();
-            return Some(format!(
+            let what = format!(
                 "YAML: an expression that begins with a quote is quoted as a whole: `when: {other}{quote}{first}{quote} {rest} …{other}`"
-            ));
+            );
+            return Some((what, None));
         }
         let is_flow = line.split("when:").next().is_some_and(|before| before.contains('{'));
         if is_flow && value.contains('[') {
-            return Some("YAML: quote expressions with `[ ]` inside `{ }`".to_owned());
+            let what = "YAML: quote expressions with `[ ]` inside `{ }`".to_owned();
+            return Some((what, Some("write: when: 'vars.x in [\"a\", \"b\"]'")));
         }
     }
     let at = line.find("${")?;
     let before = line.get(..at).unwrap_or_default();
     let is_in_flow = before.contains(['[', '{']);
     let is_quoted = before.ends_with(['"', '\'']);
-    (is_in_flow && !is_quoted).then(|| "YAML: quote expressions inside `[ ]` and `{ }`".to_owned())
+    let what = || "YAML: quote expressions inside `[ ]` and `{ }`".to_owned();
+    (is_in_flow && !is_quoted).then(|| (what(), Some("write: [\"${vars.x}\"]")))
 }
 
 /// Returns advice for the most frequent mistakes.

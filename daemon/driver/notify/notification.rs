@@ -239,7 +239,7 @@ pub enum Notification<'a> {
     Braked {
         /// The number of repeated repairs.
         repairs: u32,
-        /// The time for which no resource is repaired twice within a minute.
+        /// The time for which no resource is repaired more than three times within a minute.
         pause: Duration,
     },
     /// The brake is released: all repairs continue.

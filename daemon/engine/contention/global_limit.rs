@@ -1,6 +1,6 @@
 //! The brake (E-20): a global limit that pauses repeated repairs if too many repairs are undone. Watches continue, and
-//! the brake is reported. A vertex that was not repaired within the last minute is repaired at once: one user who
-//! undoes many repairs suspends no others.
+//! the brake is reported. Under the brake each vertex still has [`FREE`] repairs within a minute: one user who undoes
+//! many repairs delays no others.
 //!
 //! Only repeated repairs count: those of a vertex that was already repaired within the last minute. Repairing a whole
 //! tree once is normal work; repairing it again and again is not.
@@ -14,6 +14,9 @@ use std::time::Duration;
 /// The period over which repairs are counted, and the time for which the brake holds.
 pub(crate) const MINUTE: Duration = Duration::from_mins(1);
 
+/// The number of repairs of one vertex within a minute that the brake does not delay.
+const FREE: usize = 3;
+
 /// The repairs of the last minute, and the state of the brake.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Brake {
@@ -22,7 +25,7 @@ pub(crate) struct Brake {
     /// The time and vertex of each repair, and if it was a repeated one.
     pub(crate) recent: VecDeque<(Tick, VertexId, bool)>,
     repeated: u32,
-    /// The end of the brake, before which no vertex is repaired twice within a minute.
+    /// The end of the brake, before which no vertex has more than [`FREE`] repairs within a minute.
     pub(crate) until: Option<Tick>,
 }
 
@@ -58,18 +61,19 @@ impl Engine {
         self.brake.limit = limit;
     }
 
-    /// Returns the time until which no vertex is repaired twice within a minute, if the brake is active.
+    /// Returns the time until which no vertex is repaired more than three times within a minute, if the brake is
+    /// active.
     #[must_use]
     pub fn braked_until(&self) -> Option<Tick> {
         self.brake.until
     }
 
-    /// Returns the time until which the brake delays the repair of a vertex: a minute after its own last repair, and at
-    /// most the end of the brake.
+    /// Returns the time until which the brake delays the repair of a vertex: a minute after the first of its last
+    /// [`FREE`] repairs, and at most the end of the brake.
     pub(crate) fn braked(&self, id: VertexId) -> Option<Tick> {
         let until = self.brake.until?;
-        let last = self.fights.get(&id)?.last_repair()?;
-        Some(last.after(MINUTE).min(until)).filter(|at| *at > self.now)
+        let first = self.fights.get(&id)?.rounds.iter().nth_back(FREE - 1)?.at;
+        Some(first.after(MINUTE).min(until)).filter(|at| *at > self.now)
     }
 
     /// Counts a repair. Repairs without a successor within the minute are forgotten.

@@ -178,7 +178,8 @@ pub enum Notice {
     },
     /// A vertex is no longer contended, or the operator asked for another attempt.
     Calm(VertexId),
-    /// Too many repairs were undone within a minute: no vertex is repaired twice within a minute until the given time.
+    /// Too many repairs were undone within a minute: no vertex is repaired more than three times
+    /// within a minute until the given time.
     Braked {
         /// The number of repeated repairs.
         repairs: u32,

@@ -37,12 +37,14 @@ impl Books {
     /// converged.
     fn is_limited(&self, vertex: &Vertex, known: &BTreeMap<VertexId, Clearance>) -> (bool, bool) {
         let ticks = matches!(vertex.declared.meta.poll, Poll::Every(_));
-        let waits = (vertex.need != Need::No || ticks)
-            && !vertex.is_running()
-            && matches!(
-                vertex.phase,
-                Phase::Rest | Phase::Held | Phase::Shut | Phase::Unsure | Phase::Failed
-            );
+        let rests = matches!(
+            vertex.phase,
+            Phase::Rest | Phase::Held | Phase::Shut | Phase::Unsure | Phase::Failed
+        );
+        // The excuse of a failure and the start of a child can come in one turn.
+        let is_excused = self.is_excused_at_once(vertex.declared.id);
+        let waits = is_excused || rests && (vertex.need != Need::No || ticks);
+        let waits = waits && !vertex.is_running();
         if !waits || vertex.declared.meta.pace.is_none() {
             return (false, false);
         }
@@ -57,7 +59,7 @@ impl Books {
             && !self.is_suspended(vertex.declared.id)
             && self.asked == Asked::Running;
         let fails = vertex.failures > 0 && vertex.backoff_sure;
-        (sure, (empty || vertex.bucket_unsure) && !fails)
+        (sure, (empty || vertex.bucket_unsure) && (is_excused || !fails))
     }
 
     /// Returns true if no ancestor blocks the vertex, by the strict reading, and its watch is established.

@@ -299,6 +299,11 @@ fn explain(name: &str, error: &Error, secrets: &[&str]) -> TemplateError {
     let detail = innermost.detail().unwrap_or_default();
     let (mut message, hint) = match innermost.kind() {
         ErrorKind::OutOfFuel => ("out of fuel".to_owned(), Some("the template computes too much")),
+        // A range is refused before it uses fuel.
+        _ if detail.contains("range has too many elements") => (
+            "out of fuel".to_owned(),
+            Some("the template computes too much: its range is too long"),
+        ),
         ErrorKind::UndefinedError => {
             let detail = if detail.is_empty() { "a name has no value" } else { detail };
             (detail.to_owned(), Some("give a value by `with`, or write `| default(…)`"))

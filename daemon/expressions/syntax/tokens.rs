@@ -91,6 +91,7 @@ fn next_token(rest: &str, at: usize) -> Result<(TokenKind, usize), ExpressionErr
     }
     let message = match first {
         '{' | '}' => format!("`{first}` is no part of an expression; maps stand in `vars:`"),
+        '$' => "`$` is no part of an expression; a variable is `vars.NAME`".to_owned(),
         _ => format!("`{}` is no part of an expression", first.escape_debug()),
     };
     Err(ExpressionError::new(Cause::Syntax, (at, at + first.len_utf8()), message))

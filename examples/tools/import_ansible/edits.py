@@ -29,9 +29,44 @@ def escape_braces(text):
     return text.replace("\\Z", "\\z").replace("\\'", "'").replace("\\ ", " ")
 
 
+def replacement_of(p, key):
+    """Takes a replacement of Python: a group is written as \\1 here."""
+    value = p.raw(key)
+    if not isinstance(value, str):
+        return value
+    if re.search(r"\\g<[^0-9]|\\[nrt]|\\[1-9][0-9]", value):
+        raise NeedsExec("a named group or an escape in a replacement")
+    return p.names.text(re.sub(r"\\g<([0-9])>", r"\\\1", value))
+
+
+def replace(p):
+    path = p.take("path", "dest", "name", "destfile", fallback=PATH)
+    fields = {
+        "path": path,
+        "match": expression_of(p, "regexp"),
+        "replacement": replacement_of(p, "replace"),
+        "only_after": expression_of(p, "after"),
+        "only_before": expression_of(p, "before"),
+    }
+    without_backup(p, fields)
+    p.drop(encoding="utf-8")
+    return "replace", f"{path}: {fields['match']}", fields, owned(p, {})
+
+
+def backrefs(p):
+    """A line whose new text has groups of the old one: the whole line must be matched."""
+    value = p.raw("regexp", "regex")
+    if not isinstance(value, str) or not (value.startswith("^") and value.endswith("$")):
+        raise NeedsExec("backrefs of lineinfile without a match of the whole line")
+    p.given["regexp"] = value
+    p.given["replace"] = p.raw("line", "value")
+    p.drop(state="present", create=False, insertafter=None, insertbefore=None, firstmatch=False)
+    return replace(p)
+
+
 def line(p):
     if p.raw("backrefs") in (True, "yes", "true"):
-        raise NeedsExec("backrefs of lineinfile")
+        return backrefs(p)
     path = p.take("path", "dest", "name", "destfile", fallback=PATH)
     fields = {"path": path, "match": expression_of(p, "regexp", "regex"), "line": p.take("line", "value")}
     take_state(p, fields)

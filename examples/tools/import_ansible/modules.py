@@ -27,6 +27,8 @@ MODULES = {
     "assemble": files.assemble,
     "lineinfile": edits.line,
     "blockinfile": edits.block,
+    "replace": edits.replace,
+    "dpkg_divert": sources.divert,
     "ini_file": edits.ini,
     "package": sources.package,
     "apt": sources.package,

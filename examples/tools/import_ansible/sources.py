@@ -200,3 +200,17 @@ def package(p):
         names = "{{ item }}"
         p.names.item = "item"
     return "pkg", p.names.text(names), fields
+
+
+def divert(p):
+    path = p.take("path", "name", fallback=PATH)
+    if p.flag("force") not in (None, False):
+        raise NeedsExec("a diversion of another package")
+    fields = {"to": p.take("divert", "dest", fallback=f"{path}.dpkg-divert"), "package": p.take("package")}
+    if fields["to"] is None:
+        fields["to"] = f"{path}.dpkg-divert" if fields["package"] is None else f"{path}.distrib"
+    take_state(p, fields)
+    fields["discard"] = p.flag("delete")
+    if p.raw("rename") in (False, "no", "false"):
+        fields["rename"] = False
+    return "divert", path, fields

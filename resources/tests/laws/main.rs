@@ -56,6 +56,8 @@ const UNTRIED_FIELDS: &[(&str, &str, &str)] = &[
     ("yaml", "in_place", "a private mount namespace needs a kernel"),
     ("toml", "validate", "resources/tests/edits runs real commands"),
     ("toml", "in_place", "a private mount namespace needs a kernel"),
+    ("replace", "validate", "resources/tests/edits runs real commands"),
+    ("replace", "in_place", "a private mount namespace needs a kernel"),
     ("hosts", "validate", "resources/tests/edits runs real commands"),
     ("hosts", "in_place", "a private mount namespace needs a kernel"),
 ];
@@ -178,7 +180,8 @@ fn sent_values_are_declared() {
         let keys: Vec<&str> = resource.sends().iter().map(|(key, _)| *key).collect();
         let known: Vec<&str> = spec.sends.iter().map(|sent| sent.key).collect();
         assert!(keys.iter().all(|key| known.contains(key)), "{}: {keys:?}", case.title());
-        if ["line", "block", "ini", "json", "yaml", "toml", "hosts"].contains(&case.kind) {
+        if ["line", "block", "replace", "ini", "json", "yaml", "toml", "hosts"].contains(&case.kind)
+        {
             assert_eq!(keys, ["path"], "{}", case.title());
         }
     }

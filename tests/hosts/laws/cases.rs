@@ -92,6 +92,16 @@ pub(super) const CASES: &[Case] = &[
         ..USUAL
     },
     Case {
+        kind: "divert",
+        name: "/etc/laws.conf",
+        prepare: "echo packaged >/etc/laws.conf",
+        observe: "dpkg-divert --list /etc/laws.conf; cat /etc/laws.conf.distrib; ls /etc/laws.conf*",
+        declared: "local diversion of /etc/laws.conf to /etc/laws.conf.distrib\npackaged\n\
+                   /etc/laws.conf.distrib\n",
+        breaks: &["dpkg-divert --quiet --rename --remove /etc/laws.conf"],
+        ..USUAL
+    },
+    Case {
         kind: "exec",
         name: "laws",
         fields: "args: [/usr/bin/touch, /srv/laws/exec], creates: /srv/laws/exec",
@@ -258,6 +268,17 @@ pub(super) const CASES: &[Case] = &[
         declared: "ii 1\n",
         breaks: &["dpkg --purge laws-pkg"],
         repair: Repair::Transaction,
+        ..USUAL
+    },
+    Case {
+        kind: "replace",
+        name: "laws",
+        fields: r"path: /srv/laws/replace, match: '^#?(timeout)=.*$', replacement: '\1=2'",
+        prepare: r"printf 'a\n#timeout=5\nb\n' >/srv/laws/replace",
+        observe: "cat /srv/laws/replace",
+        declared: "a\ntimeout=2\nb\n",
+        breaks: &["sed -i s/=2/=9/ /srv/laws/replace"],
+        removal: Removal::None("the text that was replaced is not stored with the declaration"),
         ..USUAL
     },
     Case {

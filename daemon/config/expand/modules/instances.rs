@@ -2,7 +2,7 @@
 
 use crate::config::ast::Relation;
 use crate::config::document::{Document, Inactivity, ModuleEdge, Origin};
-use crate::config::expand::evaluate::Scope;
+use crate::config::expand::evaluate::{ParamsAtLoad, Root, Scope};
 use crate::config::expand::modules::{Given, Loaded, Module};
 use crate::config::expand::{Context, Expander};
 use crate::expressions::Value;
@@ -26,6 +26,27 @@ impl Expander<'_> {
         let mut declared = module.params.clone();
         declared.retain(|name, _| is_known(name));
         self.complete_fields(context, node, values, &declared)
+    }
+
+    /// Returns the parameters of an instance with the facts of the last load. Their amounts do not count: the load was
+    /// within the budget.
+    pub(super) fn params_at_load(
+        &mut self,
+        context: &Context,
+        (item, node): (usize, usize),
+        what: &str,
+        module: &Module,
+    ) -> Option<Arc<ParamsAtLoad>> {
+        let used = self.used.clone();
+        let mut given = self.given_params(&context.at_load(), item, &module.params)?;
+        self.used = used;
+        if given.is_wrong {
+            return None;
+        }
+        let values = self.complete_params(context, node, (what, &mut given), module)?;
+        let (value, value_type) = (Arc::new(Value::Map(values)), Arc::clone(&module.param_types));
+        let probe_params = Arc::new(given.of_probes);
+        Some(Arc::new(ParamsAtLoad { params: Arc::new(Root { value, value_type }), probe_params }))
     }
 
     /// Returns the origin of the documents of an instance.

@@ -164,6 +164,11 @@ impl Expander<'_> {
         let secrets = self.given_secrets(context, node, (&what, &mut given), module_ref);
         let values = self.complete_params(context, node, (&what, &mut given), module_ref)?;
         let secrets = secrets?;
+        let params_at_load = if self.facts.at_load().is_some() {
+            Some(self.params_at_load(context, (item, node), &what, module_ref)?)
+        } else {
+            None
+        };
         let origin = Self::instance_origin(context, item, (&instance, module_ref));
         self.add_module_edges(context, item, &instance, document);
         self.add_probe_edges(context, item, &instance, document);
@@ -175,6 +180,7 @@ impl Expander<'_> {
             params: Some(Arc::new(params)),
             secrets: Arc::new(secrets),
             probe_params: Arc::new(given.of_probes),
+            params_at_load,
             ..Scope::new(&self.facts, &instance)
         };
         let contexts = self.instance_contexts(context, (scope, &origin, inactive), module);

@@ -1,7 +1,7 @@
 //! The record of the facts and probes that an expansion uses, and of those that a static field uses.
 
 use crate::config::UsedInputs;
-use crate::config::expand::evaluate::Facts;
+use crate::config::expand::sources::host_facts::Facts;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The names that expressions used so far.
@@ -50,14 +50,6 @@ impl UseRecord {
     /// Notes the names of an expression in a static field.
     pub(in crate::config::expand) fn note_static(&mut self, names: &[String]) {
         self.static_names.extend(names.iter().cloned());
-    }
-
-    /// Takes the names in static fields out, so that others can be put in their place.
-    pub(in crate::config::expand) fn replace_static(
-        &mut self,
-        names: BTreeSet<String>,
-    ) -> BTreeSet<String> {
-        std::mem::replace(&mut self.static_names, names)
     }
 
     /// Notes the names in the definition of a variable.
@@ -118,6 +110,7 @@ impl UseRecord {
         let fact_names = facts_of(&all);
         UsedInputs {
             facts: (!fact_names.is_empty()).then(|| facts.shared_value()),
+            facts_at_load: facts.at_load().map(|facts| facts.shared_value()),
             static_names: facts_of(&self.closure(&self.static_names)),
             fact_names,
             probes: parts_after(&all, "probe."),

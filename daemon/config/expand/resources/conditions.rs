@@ -7,7 +7,7 @@ use crate::config::expand::names::value_of;
 use crate::config::expand::values::shown;
 use crate::config::expand::{Context, Expander};
 use crate::config::problem::code::Code;
-use crate::config::problem::{Problem, quoted};
+use crate::config::problem::{Place, Problem, quoted};
 use crate::expressions::{Value, ValueType};
 use std::sync::Arc;
 
@@ -71,6 +71,10 @@ impl Expander<'_> {
     fn condition_text(&mut self, context: &Context, node: usize) -> Option<String> {
         let scalar = context.tree().scalar(node).cloned();
         let Some(scalar) = scalar.filter(|scalar| !scalar.is_null()) else {
+            if self.has_tag_before(context, node) {
+                self.is_complete = false;
+                return None;
+            }
             let what = "a condition should be an expression, such as `when: vars.tls`";
             let is_flow = context.tree().entries(node).iter().any(|(key, _)| *key > 0);
             let hint =
@@ -89,6 +93,14 @@ impl Expander<'_> {
             return None;
         }
         Some(text)
+    }
+
+    /// Returns true if a YAML tag in the same line is reported: `!x` leaves an empty value.
+    fn has_tag_before(&self, context: &Context, node: usize) -> bool {
+        let place = context.place(context.tree().span(node));
+        let is_same = |it: &Place| it.file == place.file && it.line == place.line;
+        let mut tags = self.problems.list.iter().filter(|it| it.code == Code::Tag);
+        tags.any(|tag| tag.places.iter().any(is_same))
     }
 
     /// Reports a condition that is not bool.

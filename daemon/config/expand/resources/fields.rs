@@ -27,6 +27,8 @@ pub(in crate::config::expand) struct Target {
 
 /// The roots of names that no shell variable has.
 const NAMES: [&str; 5] = ["${vars.", "${facts.", "${params.", "${probe.", "${item."];
+/// The names by which a text may mean a secret.
+const SECRETS: [&str; 2] = ["${secrets.", "${secret."];
 
 impl Expander<'_> {
     /// Expands one entry of a resource.
@@ -55,7 +57,7 @@ impl Expander<'_> {
                 }
                 FieldMode::Static => {
                     self.check_static(context, value, name)?;
-                    self.expand_value(context, (value, field), into)
+                    self.expand_value(&context.at_load(), (value, field), into)
                 }
                 FieldMode::Literal(by) => {
                     Outcome::Known(self.expand_literal(context, (value, name, by), into)?)
@@ -188,7 +190,14 @@ impl Expander<'_> {
         }
         let what = format!("`{{{{ }}}}` in `{field}` is no expression");
         let problem = Problem::new(Code::Doubt, what).warning();
-        let hint = format!("write ${{vars.{}}} for a variable", quoted(&name));
+        let has_root = NAMES
+            .iter()
+            .any(|root| root.trim_start_matches("${").trim_end_matches('.') == first_word(&name));
+        let hint = if has_root {
+            format!("write ${{{}}}", quoted(&name))
+        } else {
+            format!("write ${{vars.{}}} for a variable", quoted(&name))
+        };
         self.report(context, node, problem.hint(hint));
     }
 
@@ -261,6 +270,7 @@ impl Expander<'_> {
     ) -> Option<()> {
         let found = NAMES
             .iter()
+            .chain(&SECRETS)
             .find_map(|root| text.find(root))
             .or_else(|| text.find("${item}").filter(|_| context.scope.item.is_some()));
         let Some(at) = found else { return Some(()) };
@@ -274,7 +284,12 @@ impl Expander<'_> {
             None => written.span,
         };
         let shown = quoted(&expression);
-        let problem = if by == Interpreter::Shell && expression != "${item}" {
+        let problem = if SECRETS.iter().any(|root| expression.starts_with(root)) {
+            let what =
+                format!("`{shown}` in `{name}` is copied as it is: no expression has a secret");
+            let hint = "a field takes a secret as {secret: NAME}, a template by `values:`";
+            Problem::new(Code::Doubt, what).warning().hint(hint)
+        } else if by == Interpreter::Shell && expression != "${item}" {
             let variable = inner.rsplit('.').next().unwrap_or("value").to_ascii_uppercase();
             let what = format!(
                 "a shell would read `{shown}`; pass it as `env: {{{variable}: \"{shown}\"}}`"
@@ -317,13 +332,14 @@ impl Expander<'_> {
         node: usize,
         (field, names): (&str, &[String]),
     ) -> bool {
-        let Some(name) = names.iter().find(|name| is_from_probe(&context.scope, name)) else {
+        let at_load = context.at_load();
+        let Some(name) = names.iter().find(|name| is_from_probe(&at_load.scope, name)) else {
             self.uses.note_static(names);
             return true;
         };
         let subject = match field {
             "name" => "an identity".to_owned(),
-            field if field.starts_with("a ") => field.to_owned(),
+            field if field.starts_with("a ") || field.starts_with("an ") => field.to_owned(),
             field => format!("`{field}`"),
         };
         let what = if name.starts_with("probe") {
@@ -397,6 +413,11 @@ impl Expander<'_> {
         self.report(context, node, problem);
         false
     }
+}
+
+/// Returns the first part of a dotted name.
+fn first_word(name: &str) -> &str {
+    name.split('.').next().unwrap_or(name)
 }
 
 /// Returns a value of a type that has no parts.

@@ -100,7 +100,12 @@ impl Expander<'_> {
                 self.report(context, node, Problem::new(Code::Loop, what));
                 return None;
             }
-            return Some(("the list".to_owned(), self.node_value(context, node)?));
+            let mut names = Vec::new();
+            self.names_below(context, node, &mut names);
+            if !self.names_are_static(context, node, ("for_each", &names)) {
+                return None;
+            }
+            return Some(("the list".to_owned(), self.node_value(&context.at_load(), node)?));
         };
         if text.trim_start().starts_with("${") {
             let inner =
@@ -113,7 +118,7 @@ impl Expander<'_> {
         if !self.is_static(context, written, "`for_each`", node) {
             return None;
         }
-        match self.evaluate(context, written) {
+        match self.evaluate(&context.at_load(), written) {
             Outcome::Known(value) => Some((text.trim().to_owned(), value)),
             _ => None,
         }

@@ -189,10 +189,7 @@ impl Expander<'_> {
     ) {
         let is_complete = self.is_complete;
         let problems = std::mem::take(self.problems);
-        // A fact in a field that is not in use waits for no reload: its change may make the resource active.
-        let names = self.uses.replace_static(BTreeSet::new());
         self.expand_key(context, key, into, target);
-        self.uses.replace_static(names);
         *self.problems = problems;
         self.is_complete = is_complete;
     }
@@ -221,11 +218,15 @@ impl Expander<'_> {
                 if !self.names_are_static(context, node, (field, &names)) {
                     return None;
                 }
-                let value = self.scalar_expression(context, node)?;
+                let value = self.scalar_expression(&context.at_load(), node)?;
                 let Some(text) = value.embedded_text() else {
                     let kind = crate::config::expand::values::kind_of(&value);
                     let what = format!("`{field}` wants a string, the expression is {kind}");
-                    self.report(context, node, Problem::new(Code::Expression, what));
+                    let is_item =
+                        context.text_of(node).is_some_and(|text| text.trim() == "${item}");
+                    let hint =
+                        is_item.then_some("an item of a map has ${item.key} and ${item.value}");
+                    self.report(context, node, Problem::new(Code::Expression, what).hint_if(hint));
                     return None;
                 };
                 Some(into.push_text(text, false, context.tree().span(node)))
@@ -243,6 +244,21 @@ impl Expander<'_> {
                 Some(copy_nodes(context.tree(), node, into))
             }
         }
+    }
+
+    /// Expands the list `edges`: its names are known at load, as those of the resources are.
+    pub(in crate::config::expand) fn expand_edges(
+        &mut self,
+        context: &Context,
+        node: usize,
+        into: &mut Tree<'static>,
+    ) -> Option<usize> {
+        let mut names = Vec::new();
+        self.names_below(context, node, &mut names);
+        if !self.names_are_static(context, node, ("an edge", &names)) {
+            return None;
+        }
+        self.expand_plain(&context.at_load(), node, into)
     }
 
     /// Expands a node outside of resources: every scalar may be an expression.

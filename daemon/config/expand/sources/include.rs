@@ -201,7 +201,7 @@ impl Expander<'_> {
         if !context.is_module() && names.iter().any(|name| name.starts_with("vars.")) {
             context.scope.vars = self.evaluate_variables();
         }
-        self.scalar_expression(&context, node)?.embedded_text()
+        self.scalar_expression(&context.at_load(), node)?.embedded_text()
     }
 
     /// Reads and parses a file that a file names by a relative path; `None` if there is no such file.

@@ -25,6 +25,9 @@ pub(in crate::config) struct GivenValues {
     /// The facts; none if the graph uses none.
     #[serde(default)]
     pub(in crate::config) facts: Option<Value>,
+    /// The facts of the last load, for static fields; none if they are the present ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::config) facts_at_load: Option<Value>,
     /// The values of probes, by name.
     #[serde(default)]
     pub(in crate::config) probes: BTreeMap<String, Value>,
@@ -39,6 +42,7 @@ pub(in crate::config::expand) struct Inputs {
     pub(in crate::config::expand) vars: Vec<(String, String)>,
     pub(in crate::config::expand) vars_files: Vec<PathBuf>,
     pub(in crate::config::expand) facts: Option<Value>,
+    pub(in crate::config::expand) facts_at_load: Option<Value>,
     pub(in crate::config::expand) probes: Option<BTreeMap<String, Value>>,
     /// The files and folders of the host that the expansion looked for, whether they exist or not.
     pub(in crate::config::expand) sought: BTreeSet<PathBuf>,
@@ -62,12 +66,16 @@ impl Inputs {
             _ => GivenValues {
                 vars: options.vars.clone(),
                 vars_files: options.vars_files.clone(),
-                facts: options.facts.as_deref().cloned(),
+                facts: None,
+                facts_at_load: None,
                 probes: options.probes.as_deref().cloned().unwrap_or_default(),
             },
         };
         // Values of the caller replace stored ones: a fact or a probe of the running graph has changed.
-        let facts = options.facts.as_deref().cloned().or(given.facts);
+        let (facts, facts_at_load) = match &options.facts {
+            Some(facts) => (Some(Value::clone(facts)), options.facts_at_load.as_deref().cloned()),
+            None => (given.facts, given.facts_at_load),
+        };
         let probes = options.probes.as_deref().cloned().unwrap_or(given.probes);
         Self {
             roots: roots.len(),
@@ -76,6 +84,7 @@ impl Inputs {
             vars: given.vars,
             vars_files: given.vars_files,
             facts,
+            facts_at_load,
             probes: Some(probes),
             sought: BTreeSet::new(),
             stored: stored.map(|stored| stored.files),
@@ -146,7 +155,8 @@ impl Inputs {
         let values = GivenValues {
             vars: std::mem::take(&mut self.vars),
             vars_files: std::mem::take(&mut self.vars_files),
-            facts: used.used_facts(),
+            facts: used.used_facts(used.facts.as_deref()),
+            facts_at_load: used.used_facts(used.facts_at_load.as_deref()),
             probes: probes.clone(),
         };
         let Ok(text) = serde_json::to_string(&values) else { return };

@@ -49,7 +49,7 @@ impl Expander<'_> {
             }
             _ => Some(ValueType::Text),
         };
-        self.variables.unknown_types.extend(of.map(|of| (name.to_owned(), of)));
+        self.variables.pass.unknown_types.extend(of.map(|of| (name.to_owned(), of)));
         outcome
     }
 

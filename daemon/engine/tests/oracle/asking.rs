@@ -60,7 +60,7 @@ impl Books {
     }
 
     /// Returns true if the vertex has failed in this turn, and its ancestors may have excused the failure already.
-    pub(super) fn is_excused_at_once(&self, id: VertexId) -> bool {
+    pub(crate) fn is_excused_at_once(&self, id: VertexId) -> bool {
         let since = self.vertices.get(&id).and_then(Self::failed_run);
         since.is_some_and(|since| self.may_be_excused(id, since))
     }

@@ -2,6 +2,7 @@
 
 use crate::invariants::{E4_EVENT, E20_BRAKE, E20_FIGHTS, E20_WINDOW};
 use crate::oracle::Face;
+use crate::oracle::holding::FREE_REPAIRS;
 use crate::oracle_log::{Books, Need, Phase, Running, Vertex};
 use std::time::Duration;
 use steadfast_engine::{
@@ -205,8 +206,8 @@ impl Books {
             ),
         ];
         let shut = window.is_some_and(|w| !self.open.contains(&w));
-        let last = vertex.fight.repairs.last();
-        let is_again = last.is_some_and(|last| last.after(Meta::REVERSAL_WINDOW) > self.now);
+        let first = vertex.fight.repairs.iter().nth_back(FREE_REPAIRS - 1);
+        let is_again = first.is_some_and(|first| first.after(Meta::REVERSAL_WINDOW) > self.now);
         let braked = self.braked.is_some() && is_again && !asked && vertex.done && state;
         if let Some(running) = self.running_mut(intent.run) {
             running.class = Some(intent.class);

@@ -10,6 +10,9 @@ use steadfast_engine::{HeldReason, Notice, RunId, Tick, VertexId, VertexStatus};
 /// The period over which repairs are counted, and the time for which the brake holds.
 const MINUTE: Duration = Duration::from_mins(1);
 
+/// The number of repairs of one vertex within a minute that the brake does not delay.
+pub(super) const FREE_REPAIRS: usize = 3;
+
 impl Books {
     /// Returns the largest possible number of repeated repairs in the last minute, with each change counted as a
     /// repair.
@@ -63,9 +66,11 @@ impl Books {
             if braked && self.braked.is_none() {
                 self.broken(E20_BRAKE, &format!("{id} waits for a brake that is not on"));
             }
-            let last = self.vertices.get(&id).and_then(|vertex| vertex.fight.changes.last());
-            if braked && last.is_none_or(|last| last.after(MINUTE) <= now) {
-                self.broken(E20_BRAKE, &format!("{id} waits and was not repaired within a minute"));
+            let changes = self.vertices.get(&id).map(|vertex| vertex.fight.changes.iter());
+            let first = changes.and_then(|mut changes| changes.nth_back(FREE_REPAIRS - 1));
+            if braked && first.is_none_or(|first| first.after(MINUTE) <= now) {
+                let detail = format!("{id} waits and has repairs left within this minute");
+                self.broken(E20_BRAKE, &detail);
             }
         }
         if self.braked.is_some_and(|until| until.after(MINUTE) < now) {

@@ -123,8 +123,7 @@ impl LiveGraph {
 
     /// Returns options with the values in use.
     pub(super) fn options(&self, options: Options) -> Options {
-        let (facts, probes) = lock(&self.current).inputs.live_values();
-        Options { facts: facts.or(options.facts), probes: Some(probes), ..options }
+        lock(&self.current).inputs.options(options)
     }
 
     /// Takes changed inputs. Returns the texts to expand, if an expression uses one of the changed inputs.
@@ -156,7 +155,7 @@ impl LiveGraph {
     /// Returns the inactive resources and the inputs that do not apply.
     pub(super) fn report(&self) -> ConditionReport {
         let current = lock(&self.current);
-        let mut lines = current.inputs.waiting_lines();
+        let mut lines = current.inputs.waiting_lines("a reload");
         lines.extend(current.inputs.contended_lines());
         ConditionReport { inactive: Arc::clone(&current.inactive), lines }
     }

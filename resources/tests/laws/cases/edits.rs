@@ -56,6 +56,24 @@ pub(crate) const CASES: &[Case] = &[
         &[("/etc/f", Some("a\r\n"))],
     ),
     of_file(
+        "replace",
+        &[
+            ("match", "^(a)=.*$"),
+            ("replacement", "\\1=2"),
+            ("only_after", "^\\[x\\]"),
+            ("only_before", "^\\["),
+            ("path", "/etc/f"),
+        ],
+        &[("/etc/f", "a=1\n[x]\na=1\r\n[y]\na=1")],
+        &[("/etc/f", Some("a=1\n[x]\na=2\n[y]\na=1"))],
+    ),
+    of_file(
+        "replace",
+        &[("match", "b\\n"), ("file", "/etc/f"), ("sensitive", "true")],
+        &[("/etc/f", "a\nb\nc")],
+        &[("/etc/f", Some("a\nc"))],
+    ),
+    of_file(
         "block",
         &[("content", "x\n"), ("marker", "; {mark}"), ("insert_before", "^a"), ("path", "/etc/f")],
         &[("/etc/f", "a\n")],

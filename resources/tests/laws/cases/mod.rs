@@ -1,6 +1,7 @@
 //! The test cases of the laws, by sort of kinds.
 
 mod accounts;
+mod diversions;
 mod edits;
 mod kernel;
 mod packages;
@@ -14,6 +15,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Case> {
     let tables = [
         edits::CASES,
         accounts::CASES,
+        diversions::CASES,
         kernel::CASES,
         packages::CASES,
         services::CASES,

@@ -12,6 +12,8 @@ pub(in crate::model) const WINDOW: WindowId = WindowId(0);
 /// The number of repairs after which one more makes a contention.
 #[expect(clippy::cast_possible_truncation, reason = "five")]
 const BEFORE_A_FIGHT: u8 = Meta::REVERSALS as u8 - 1;
+/// The number of repairs of a vertex after which one more waits under the brake.
+const BEFORE_THE_BRAKE: u8 = 2;
 
 /// A feature of a graph, or an event that can happen to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -255,7 +257,7 @@ impl Feature {
             Self::Once | Self::Timer | Self::Fixed => budget,
             Self::Fight(_) => Budget { repaired: BEFORE_A_FIGHT, ..budget.with_drift() },
             Self::Brake => {
-                let repaired = budget.repaired.max(1);
+                let repaired = budget.repaired.max(BEFORE_THE_BRAKE);
                 Budget { repaired, braked: true, ..budget.with_drift() }
             }
             Self::Window => Budget { toggles: 2, ..budget },

@@ -1,0 +1,187 @@
+//! `replace`: every match of a regular expression in a text file is replaced.
+//!
+//! The replaced text is not kept: a removal from the graph changes nothing, and `undo` restores the whole file.
+
+use crate::escape::short;
+use crate::failure::Failure;
+use crate::kind::{FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place};
+use crate::parts::edit_fields::{
+    EDIT_SENDS, EditFields, FILE, IN_PLACE, PATH, SENSITIVE, VALIDATE,
+};
+use crate::parts::edit_share::LARGEST;
+use crate::parts::text_lines::{compile_lines_pattern, unsafe_edit};
+use crate::parts::{Edited, Editor, FieldReader};
+use crate::resource::Resource;
+use crate::secret_text::Secret;
+use crate::values::Receives;
+use regex_lite::Regex;
+use std::ops::Range;
+use std::sync::Arc;
+
+mod template;
+
+use template::Template;
+
+/// The declaration of the kind.
+pub static SPEC: KindSpec = KindSpec {
+    kind: "replace",
+    collectible: true,
+    doc: "Replaces every match of a regular expression in a text file; every other byte stays. The replacement must not match again in a way that changes the file once more. The text stays when the resource leaves the graph.",
+    fields: &[
+        PATH,
+        FILE,
+        FieldSpec::new(
+            "match",
+            FieldType::Text,
+            "Regular expression of the text to replace. ^ and $ match at each line; (?s) lets a dot match line ends.",
+        ).required().known_at_load()
+        .example("^#?(GRUB_TIMEOUT)=.*$"),
+        FieldSpec::new(
+            "replacement",
+            FieldType::Text,
+            "The new text of each match: \\1 to \\9 stand for the groups of `match`, \\0 for the whole match, \\\\ for a backslash. Default: nothing, so that each match is deleted.",
+        ).mode(FieldMode::Value)
+            .receives(Receives::Secrets)
+            .default("\"\"")
+            .example("'\\1=2'"),
+        FieldSpec::new(
+            "only_after",
+            FieldType::Text,
+            "Regular expression: only the text behind its first match is searched. Without a match nothing is replaced.",
+        ).known_at_load()
+        .example("^\\[server\\]"),
+        FieldSpec::new(
+            "only_before",
+            FieldType::Text,
+            "Regular expression: only the text before its first match is searched, behind `only_after`. Without a match nothing is replaced.",
+        ).known_at_load()
+        .example("^\\["),
+        VALIDATE, IN_PLACE,
+        SENSITIVE,
+    ],
+    sends: EDIT_SENDS,
+    example: "replace:\n  - name: short boot menu\n    path: /etc/default/grub\n    match: ^#?(GRUB_TIMEOUT)=.*$\n    replacement: '\\1=2'\n",
+    restore: None,
+    build,
+};
+
+#[derive(Debug)]
+struct Replace {
+    matching: Regex,
+    replacement: Template,
+    after: Option<Regex>,
+    before: Option<Regex>,
+    is_secret: bool,
+}
+
+fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
+    let mut reader = FieldReader::new(fields);
+    let mut shared = EditFields::read(&mut reader, name);
+    let text = shared.secret_text(&mut reader, "replacement");
+    let pattern = reader.required_text("match");
+    let limits = [reader.text("only_after"), reader.text("only_before")];
+    let mut compiled = |field: &'static str, text: &str| match compile_lines_pattern(field, text) {
+        Ok(pattern) => Some(pattern),
+        Err(problem) => {
+            reader.reject(problem);
+            None
+        }
+    };
+    let matching = compiled("match", &pattern);
+    let [after, before] = &limits;
+    let after = after.as_deref().and_then(|text| compiled("only_after", text));
+    let before = before.as_deref().and_then(|text| compiled("only_before", text));
+    let template = Template::read(text.unwrap_or_else(|| Secret::from(String::new())));
+    if let Some(matching) = &matching {
+        let (most, used) = (matching.captures_len() - 1, template.highest_group());
+        let what = format!("`replacement` names group {used}, and `match` has {most}");
+        reader.require(used <= most, "replacement", (&what, "write the group in ( )"));
+    }
+    let within: String = limits.iter().flatten().map(|limit| format!(" beside {limit}")).collect();
+    let part = format!("the text that matches {pattern}{within}");
+    let is_secret = shared.is_sensitive;
+    reader.finish(()).map(|()| {
+        let matching = matching.unwrap_or_else(template::matches_nothing);
+        let editor = Replace { matching, replacement: template, after, before, is_secret };
+        shared.into_resource(part, editor, None)
+    })
+}
+
+impl Replace {
+    /// Returns the searched part of a text; none if a limit is not in the text.
+    fn searched(&self, text: &str) -> Option<Range<usize>> {
+        let start = match &self.after {
+            Some(after) => after.find(text)?.end(),
+            None => 0,
+        };
+        let end = match &self.before {
+            Some(before) => before.find(text.get(start..)?)?.start() + start,
+            None => text.len(),
+        };
+        Some(start..end)
+    }
+
+    /// Replaces all matches.
+    fn replace(&self, text: &str) -> Result<Edited, Failure> {
+        let unchanged = || Edited { text: text.to_owned(), from: String::new(), to: String::new() };
+        let Some(range) = self.searched(text) else { return Ok(unchanged()) };
+        let (head, rest) = text.split_at(range.start);
+        let (searched, tail) = rest.split_at(range.len());
+        let mut edited = Edited { text: head.to_owned(), from: String::new(), to: String::new() };
+        let mut done = 0;
+        for found in self.matching.captures_iter(searched) {
+            let Some(whole) = found.get(0) else { continue };
+            edited.text.push_str(searched.get(done..whole.start()).unwrap_or_default());
+            let start = edited.text.len();
+            self.replacement.write(&found, &mut edited.text);
+            let new = edited.text.get(start..).unwrap_or_default();
+            if new != whole.as_str() {
+                add_line(&mut edited.from, whole.as_str());
+                add_line(&mut edited.to, new);
+            }
+            done = whole.end();
+            if edited.text.len() > LARGEST {
+                let what = "the file would exceed 4 MiB with all matches replaced";
+                return Err(unsafe_edit(what));
+            }
+        }
+        edited.text.push_str(searched.get(done..).unwrap_or_default());
+        edited.text.push_str(tail);
+        Ok(edited)
+    }
+}
+
+/// Adds one text to a list of texts, one in each line.
+fn add_line(list: &mut String, text: &str) {
+    if !list.is_empty() {
+        list.push('\n');
+    }
+    list.push_str(text);
+}
+
+impl Editor for Replace {
+    fn edit(&self, text: &str) -> Result<Edited, Failure> {
+        let edited = self.replace(text)?;
+        if edited.text == text {
+            return Ok(Edited { from: String::new(), to: String::new(), ..edited });
+        }
+        if self.replace(&edited.text)?.text != edited.text {
+            let again = if self.is_secret { String::new() } else { short(&edited.to, 40) };
+            let what = format!("`match` matches the replaced text again and changes it: {again}");
+            let hint = "write a `match` that does not fit the new text, for example with ^ and $";
+            return Err(Failure::new(crate::parts::field_reader::bounded(what)).hint(hint));
+        }
+        Ok(edited)
+    }
+
+    fn aspect(&self) -> &'static str {
+        "text"
+    }
+
+    fn is_secret(&self) -> bool {
+        self.is_secret
+    }
+}
+
+#[cfg(test)]
+mod tests;
