@@ -280,7 +280,7 @@ fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, Failure> {
         Some(diversion) => live.call(diversion, "--add"),
         None => ["dpkg-divert", "--rename", "--remove", name].map(ToOwned::to_owned).to_vec(),
     };
-    let by_hand: Vec<String> = by_hand.iter().map(|word| shell_word(word).to_string()).collect();
+    let by_hand: Vec<String> = by_hand.iter().map(|word| shell_word(word)).collect();
     Ok(Restoring { resource: Arc::new(Managed::new(live)), by_hand: by_hand.join(" ") })
 }
 

@@ -97,8 +97,9 @@ fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>
         let what = format!("`replacement` names group {used}, and `match` has {most}");
         reader.require(used <= most, "replacement", (&what, "write the group in ( )"));
     }
-    let within: String = limits.iter().flatten().map(|limit| format!(" beside {limit}")).collect();
-    let part = format!("the text that matches {pattern}{within}");
+    let limits = limits.into_iter().flatten();
+    let all: Vec<String> = std::iter::once(pattern).chain(limits).collect();
+    let part = format!("the text that matches {}", all.join(" beside "));
     let is_secret = shared.is_sensitive;
     reader.finish(()).map(|()| {
         let matching = matching.unwrap_or_else(template::matches_nothing);

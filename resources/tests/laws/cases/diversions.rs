@@ -59,6 +59,7 @@ const USUAL: Case = Case {
     before: &[],
     after: &[],
     prepare: dpkg,
+    units: &[],
 };
 
 const DASH: &str = "/bin/sh\n/bin/sh.distrib\ndash\n";
