@@ -206,7 +206,7 @@ def divert(p):
     path = p.take("path", "name", fallback=PATH)
     if p.flag("force") not in (None, False):
         raise NeedsExec("a diversion of another package")
-    fields = {"to": p.take("divert", "dest", fallback=f"{path}.dpkg-divert"), "package": p.take("package")}
+    fields = {"to": p.take("divert", "dest", fallback="/etc/other.dpkg-divert"), "package": p.take("package")}
     if fields["to"] is None:
         fields["to"] = f"{path}.dpkg-divert" if fields["package"] is None else f"{path}.distrib"
     take_state(p, fields)
