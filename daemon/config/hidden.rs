@@ -126,6 +126,16 @@ fn block(rest: &str, column: usize) -> usize {
     end.min(rest.len())
 }
 
+/// Parts of names whose values are secrets.
+const SECRET_NAMES: [&str; 7] =
+    ["password", "passwd", "secret", "token", "api_key", "apikey", "private_key"];
+
+/// Returns true if a variable or field of this name probably holds a secret.
+pub(in crate::config) fn names_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    SECRET_NAMES.iter().any(|part| name == *part || name.ends_with(&format!("_{part}")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::hidden;

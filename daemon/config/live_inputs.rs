@@ -170,6 +170,12 @@ impl LiveInputs {
         }
     }
 
+    /// Returns options with the last answers of the probes, for a reload of the files. The host's facts are collected
+    /// anew.
+    pub(crate) fn reload_options(&self, options: Options) -> Options {
+        Options { probes: Some(Arc::clone(&self.probes)), ..options }
+    }
+
     /// Returns true if a fact has changed since the last load.
     fn is_behind(&self, name: &str) -> bool {
         value_at(self.facts_at_load.as_ref(), name) != value_at(self.facts.as_ref(), name)

@@ -153,6 +153,27 @@ fn an_answer_of_a_probe_is_followed() {
     daemon.wait_for_of("changed", "file[on]");
 }
 
+/// A reload keeps the answers of the probes: the resources that use them stay active and are repaired. A probe with
+/// another type starts without an answer.
+#[test]
+fn a_reload_keeps_the_answers_of_probes() {
+    let host = Host::with(PROBED);
+    host.write("switch", "yes\n");
+    let daemon = run(&host);
+    daemon.wait_for_of("changed", "file[on]");
+    daemon.wait_for_of("changed", "file[level]");
+    daemon.wait_for("converged");
+    let line = daemon.signal(SIGHUP).wait_for("loaded");
+    assert!(line.message.ends_with("0 added, 0 changed, 0 removed, 5 unchanged"), "{line:?}");
+    host.remove("on");
+    host.wait_until("it is repaired", || host.exists("on"));
+    let other = PROBED.replace("when: probe.is_on", "when: probe.is_on == \"yes\"");
+    host.graph(&other.replace("type: bool", "type: text"));
+    daemon.signal(SIGHUP).wait_for("loaded");
+    host.remove("on");
+    host.wait_until("it is active again", || host.exists("on"));
+}
+
 /// An apply expands the graph again after the answers of its probes.
 #[test]
 fn an_apply_has_rounds() {

@@ -91,6 +91,8 @@ fn kernel_settings_and_mounts_are_applied_and_repaired() {
     let host = booted();
     let is_whole = || host.run(&["sh", "-euc", LOOK]).code == Some(0);
     host.until("the graph to be applied", is_whole);
+    // The row of a mount is written after the mount.
+    host.until("the end of all runs", || host.log().iter().any(|it| it.contains("converged")));
     let fstab = host.read("/etc/fstab").unwrap();
     let rows = "/srv/memory tmpfs size=1m,noexec 0 0\n";
     assert!(fstab.starts_with(&format!("{FSTAB}\n")) && fstab.contains(rows), "{fstab}");

@@ -2,6 +2,7 @@
 
 use super::{File, Findings};
 use crate::config::document::tree::Node;
+use crate::config::hidden::names_secret;
 use crate::config::problem::quoted;
 use crate::config::source_file::SourceFile;
 use crate::expressions::Template;
@@ -11,10 +12,6 @@ use steadfast_resources::KindSet;
 
 /// The fields that decide about a run of a command.
 const GUARDS: [&str; 5] = ["creates", "ifcmd", "nifcmd", "refresh_only", "always"];
-
-/// Parts of names whose values are secrets.
-const SECRET_NAMES: [&str; 7] =
-    ["password", "passwd", "secret", "token", "api_key", "apikey", "private_key"];
 
 /// Adds the advice about the resources and variables of a file.
 pub(super) fn advise(
@@ -99,10 +96,7 @@ fn advise_secrets(file: &File, (node, item): (usize, usize), findings: &mut Find
 
 /// Returns true for a name of a secret with a text that is neither a path, a number, a truth value nor an expression.
 fn looks_secret(name: &str, text: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    let is_named =
-        SECRET_NAMES.iter().any(|part| name == *part || name.ends_with(&format!("_{part}")));
-    is_named
+    names_secret(name)
         && text.len() >= 4
         && !text.starts_with('/')
         && !text.contains("${")

@@ -12,6 +12,9 @@ use crate::nearest_name::{hint_for_unknown, most_similar, nearest};
 use std::fmt::Display;
 use steadfast_resources::{FieldSpec, KindSpec, Receives};
 
+/// The keys at the top of a graph file that the expansion has read already.
+const LANGUAGE_KEYS: [&str; 5] = ["vars", "vars_files", "include", "modules", "assert"];
+
 impl<'t> Reader<'t, '_> {
     /// Reports a kind that this build does not have, with the nearest name.
     pub(super) fn unknown_kind(&mut self, kind: Entry<'t>) {
@@ -51,7 +54,8 @@ impl<'t> Reader<'t, '_> {
 
     /// Reports a field that a kind does not have, with the nearest field, or the word that other tools use for it.
     fn report_unknown_field(&mut self, spec: &KindSpec, entry: Entry<'t>, what: &str) {
-        let mut known: Vec<&str> = vec!["name", "meta", "export", ALIASES.name, LABELS.name];
+        let mut known: Vec<&str> =
+            vec!["name", "meta", "export", "when", "for_each", ALIASES.name, LABELS.name];
         if spec.fields.iter().any(|field| field.receives > Receives::Nothing) {
             known.push("recv");
         }
@@ -92,8 +96,9 @@ impl<'t> Reader<'t, '_> {
                 Problem::new(Code::UnknownKey, what).hint("put it below `resources:`")
             }
             _ => {
-                let hint = nearest(key, TOP).map(|near| format!("did you mean `{near}`?"));
-                let known = format!("valid keys: {}", TOP.join(", "));
+                let all = || TOP.into_iter().chain(LANGUAGE_KEYS);
+                let hint = nearest(key, all()).map(|near| format!("did you mean `{near}`?"));
+                let known = format!("valid keys: {}", all().collect::<Vec<_>>().join(", "));
                 Problem::new(Code::UnknownKey, format!("unknown key `{}`", quoted(key)))
                     .hint(hint.unwrap_or(known))
             }

@@ -189,6 +189,7 @@ impl Row {
             ("test", "map") => self.test(graph),
             ("user", "password") => self.user(graph),
             ("line", "line" | "content") => self.edit(graph, ""),
+            ("replace", "replacement") => self.replace(graph),
             ("block", "content") => self.edit(graph, ""),
             ("ini", "value") => self.edit(graph, ", section: a, key: k"),
             ("json" | "yaml" | "toml", "value") => self.edit(graph, ", key: k"),
@@ -261,6 +262,19 @@ impl Row {
             let path = format!("path: $DIR/{place}{number}, create: true{more}");
             graph.put(self.kind, format!("{}, {path}{rest}, {slot}", self.name(what)));
         }
+    }
+
+    /// Declares a replacement of a whole file, and one in a file that does not exist.
+    fn replace(&self, graph: &mut Graph) {
+        let (number, slot) = (self.number, self.slot());
+        let path = format!("$DIR/got/{number}");
+        let old =
+            format!("name: before-{number}, path: {path}, content: \"old\\n\", replace: false");
+        graph.put("file", old);
+        let all = format!("path: {path}, match: '^old$', {slot}");
+        graph.put(self.kind, format!("{}, {all}", self.name("well")));
+        let missing = format!("path: $DIR/no/such/{number}, match: '^old$', {slot}");
+        graph.put(self.kind, format!("{}, {missing}", self.name("nowhere")));
     }
 
     /// Declares the absence of a download, and a download from a server that does not exist.

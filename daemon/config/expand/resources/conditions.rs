@@ -6,6 +6,7 @@ use crate::config::expand::evaluate::{Outcome, Written};
 use crate::config::expand::names::value_of;
 use crate::config::expand::values::shown;
 use crate::config::expand::{Context, Expander};
+use crate::config::hidden::names_secret;
 use crate::config::problem::code::Code;
 use crate::config::problem::{Place, Problem, quoted};
 use crate::expressions::{Value, ValueType};
@@ -124,8 +125,13 @@ impl Expander<'_> {
             Written { text, start: None, span: crate::config::source_file::Span::default() };
         let expression = self.parse_expression(context, written);
         let names = expression.map(|it| it.dependencies()).unwrap_or_default();
+        // Members of the socket's group see the condition with its values.
+        let is_private = |name: &str| {
+            name == "facts.machine_id" || name.rsplit('.').next().is_some_and(names_secret)
+        };
         let value = |name: String| {
-            let value = shown(&value_of(&context.scope, &name)?);
+            let value = value_of(&context.scope, &name)?;
+            let value = if is_private(&name) { "not shown".to_owned() } else { shown(&value) };
             Some((name, value))
         };
         Inactivity {

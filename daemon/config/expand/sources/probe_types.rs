@@ -58,6 +58,13 @@ impl Expander<'_> {
         let Some(known) = self.probes.get(&context.origin.instance) else { return };
         let typed = known.iter().filter_map(|(name, of)| Some((name.clone(), of.clone()?)));
         let typed: BTreeMap<String, ValueType> = typed.collect();
+        // An answer from before a change of the declared type has no meaning for the new type.
+        let is_other = |name: &String, value: &Value| {
+            typed.get(name).is_some_and(|of| !of.accepts(value))
+        };
+        if context.scope.probes.iter().any(|(name, value)| is_other(name, value)) {
+            Arc::make_mut(&mut context.scope.probes).retain(|name, value| !is_other(name, value));
+        }
         if *context.scope.probe_types != typed {
             context.scope.probe_types = Arc::new(typed);
         }

@@ -126,6 +126,11 @@ impl LiveGraph {
         lock(&self.current).inputs.options(options)
     }
 
+    /// Returns options with the last answers of the probes, for a reload of the files.
+    pub(super) fn reload_options(&self, options: Options) -> Options {
+        lock(&self.current).inputs.reload_options(options)
+    }
+
     /// Takes changed inputs. Returns the texts to expand, if an expression uses one of the changed inputs.
     fn take_changes(&self, collected: Option<&Value>) -> Option<Arc<[Text]>> {
         let now = self.began.elapsed();

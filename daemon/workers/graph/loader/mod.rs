@@ -403,6 +403,7 @@ impl ReloadRequest {
     ) -> Result<Box<LoadedGraph>, GraphError> {
         graph.options.refuse_empty = !allow_empty;
         graph.options.exports.clone_from(&lock(&self.exports));
+        graph.options = self.live.reload_options(graph.options);
         let read = tokio::task::spawn_blocking(move || config::load(&graph.paths, &graph.options));
         let read = read.await;
         if let Ok(loaded) = &read {
@@ -426,6 +427,7 @@ impl ReloadRequest {
         let last = lock(&self.last_read).clone();
         graph.options.refuse_empty = !last.allow_empty;
         graph.options.exports.clone_from(&lock(&self.exports));
+        graph.options = self.live.reload_options(graph.options);
         let read = tokio::task::spawn_blocking(move || config::load(&graph.paths, &graph.options));
         read.await.is_ok_and(|loaded| LastRead::result_of(&loaded) != last.result)
     }
