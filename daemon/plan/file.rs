@@ -166,7 +166,13 @@ impl Plan {
         let failed = |why| Unusable::File { path: display(), why };
         let strange = |why: String| Unusable::Strange { path: display(), why };
         let mut text = Vec::new();
-        let file = std::fs::File::open(path).map_err(failed)?;
+        // A FIFO must not block the command.
+        let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+        let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path);
+        let file = file.map_err(failed)?;
+        if !file.metadata().map_err(failed)?.is_file() {
+            return Err(strange("expected a regular file".to_owned()));
+        }
         if let Some(doubt) = Reader::here().doubts_as_named(&file, path) {
             return Err(strange(doubt));
         }

@@ -110,3 +110,14 @@ fn a_saved_plan_is_refused_if_the_graph_reads_another_file() {
     let refused = finish(&host, &["apply", "--plan", &plan]);
     refused.exits(1).says("more2.yaml: the planned graph did not read the file");
 }
+
+/// A FIFO in place of a saved plan is refused at once.
+#[test]
+fn a_fifo_is_no_plan() {
+    let host = bound();
+    let fifo = host.path("plan");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("a FIFO");
+    let refused = finish(&host, &["apply", "--plan", &fifo.display().to_string()]);
+    refused.says("expected a regular file");
+    assert!(!host.exists("a"), "nothing was begun");
+}

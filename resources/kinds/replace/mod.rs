@@ -8,7 +8,6 @@ use crate::kind::{FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Pl
 use crate::parts::edit_fields::{
     EDIT_SENDS, EditFields, FILE, IN_PLACE, PATH, SENSITIVE, VALIDATE,
 };
-use crate::parts::edit_share::LARGEST;
 use crate::parts::text_lines::{compile_lines_pattern, unsafe_edit};
 use crate::parts::{Edited, Editor, FieldReader};
 use crate::resource::Resource;
@@ -17,6 +16,7 @@ use crate::values::Receives;
 use regex_lite::Regex;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 mod template;
 
@@ -26,7 +26,7 @@ use template::Template;
 pub static SPEC: KindSpec = KindSpec {
     kind: "replace",
     collectible: true,
-    doc: "Replaces every match of a regular expression in a text file; every other byte stays. The replacement must not match again in a way that changes the file once more. The text stays when the resource leaves the graph.",
+    doc: "Replaces every match of a regular expression in a text file of at most 512 KiB; every other byte stays. The replacement must not match again in a way that changes the file once more. The text stays when the resource leaves the graph.",
     fields: &[
         PATH,
         FILE,
@@ -64,6 +64,12 @@ pub static SPEC: KindSpec = KindSpec {
     restore: None,
     build,
 };
+
+/// The size limit of a file: some expressions need time in the square of it.
+const LARGEST: usize = 512 << 10;
+
+/// The time limit of a search. The text can belong to another user.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 #[derive(Debug)]
 struct Replace {
@@ -125,6 +131,10 @@ impl Replace {
     /// Replaces all matches.
     fn replace(&self, text: &str) -> Result<Edited, Failure> {
         let unchanged = || Edited { text: text.to_owned(), from: String::new(), to: String::new() };
+        if text.len() > LARGEST {
+            return Err(unsafe_edit("the file exceeds 512 KiB, the limit of replacements"));
+        }
+        let began = Instant::now();
         let Some(range) = self.searched(text) else { return Ok(unchanged()) };
         let (head, rest) = text.split_at(range.start);
         let (searched, tail) = rest.split_at(range.len());
@@ -142,8 +152,13 @@ impl Replace {
             }
             done = whole.end();
             if edited.text.len() > LARGEST {
-                let what = "the file would exceed 4 MiB with all matches replaced";
+                let what = "the file would exceed 512 KiB with all matches replaced";
                 return Err(unsafe_edit(what));
+            }
+            if began.elapsed() > PATIENCE {
+                let what = "the search for `match` takes more than three seconds";
+                let hint = "write a simpler expression, without `.*` behind an optional part";
+                return Err(Failure::new(what).hint(hint));
             }
         }
         edited.text.push_str(searched.get(done..).unwrap_or_default());

@@ -45,9 +45,19 @@ fn limits_bound_the_search() {
 fn a_replacement_that_matches_again_is_refused() {
     let given = [("match", "a"), ("replacement", "aa")];
     assert!(refusal(&SPEC, &given, "a").starts_with("`match` matches the replaced text again"));
-    let large = "x".repeat(70_000);
+    let large = "x".repeat(10_000);
     let given = [("match", "b"), ("replacement", large.as_str())];
-    assert!(refusal(&SPEC, &given, &"b".repeat(70)).contains("exceed 4 MiB"));
+    assert!(refusal(&SPEC, &given, &"b".repeat(70)).contains("exceed 512 KiB"));
+}
+
+/// Each match of this expression reads to the end of the line: another user could write a long one.
+#[test]
+fn a_search_has_limits_of_size_and_time() {
+    let given = [("match", r"user=(\w+)( .*#managed)?"), ("replacement", r"USER=\1")];
+    let size = "the file exceeds 512 KiB, the limit of replacements";
+    assert_eq!(refusal(&SPEC, &given, &"user=a ".repeat(80_000)), size);
+    let time = "the search for `match` takes more than three seconds";
+    assert_eq!(refusal(&SPEC, &given, &"user=a ".repeat(70_000)), time);
 }
 
 #[test]

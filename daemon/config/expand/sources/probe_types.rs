@@ -59,9 +59,8 @@ impl Expander<'_> {
         let typed = known.iter().filter_map(|(name, of)| Some((name.clone(), of.clone()?)));
         let typed: BTreeMap<String, ValueType> = typed.collect();
         // An answer from before a change of the declared type has no meaning for the new type.
-        let is_other = |name: &String, value: &Value| {
-            typed.get(name).is_some_and(|of| !of.accepts(value))
-        };
+        let is_other =
+            |name: &String, value: &Value| typed.get(name).is_some_and(|of| !of.accepts(value));
         if context.scope.probes.iter().any(|(name, value)| is_other(name, value)) {
             Arc::make_mut(&mut context.scope.probes).retain(|name, value| !is_other(name, value));
         }
