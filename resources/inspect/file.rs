@@ -6,6 +6,7 @@ use crate::host::Host;
 use crate::host::files::{AccountKind, Fault, Files, account_name, denies_others};
 use crate::kind::Value;
 use crate::parts::field_reader::normal_path;
+use crate::parts::file_values::octal_mode;
 use crate::resource::Answer;
 use rustix::fs::FileType;
 
@@ -52,7 +53,7 @@ fn inspect(files: &Files, path: &std::path::Path) -> Result<Option<Inspected>, F
     }
     fields.push(text("owner", account(AccountKind::User, seen.uid)));
     fields.push(text("group", account(AccountKind::Group, seen.gid)));
-    fields.push(text("mode", format!("{:04o}", seen.mode & 0o7777)));
+    fields.push(text("mode", octal_mode(seen.mode)));
     fields.extend(crate::kinds::file::inspect_extended(&spot.extended(&seen)?));
     let is_directory = seen.kind == FileType::Directory;
     let has_content = fields.iter().any(|(name, _)| *name == "content");

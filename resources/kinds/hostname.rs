@@ -88,7 +88,7 @@ fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>
     let present = host_name("transient_hostname", &both);
     let pretty = reader.text("pretty_hostname");
     let line = format!("{stored}\n");
-    let file = managed_file(Path::new("/etc/hostname"), Shape::Content(&line, "0644"), &[]);
+    let file = managed_file(Path::new("/etc/hostname"), Shape::ContentAlone(&line), &[]);
     let file = match file {
         Ok(file) => Some(file),
         Err(problems) => {

@@ -15,6 +15,11 @@ pub(crate) const HASH: SendSpec = SendSpec::new(
     "The SHA-256 of a regular file of at most 1 GiB that others may read, as sha256:….",
 );
 
+/// Writes a mode as the loader reads it: octal, with a leading zero and at least four digits.
+pub(crate) fn octal_mode(mode: u32) -> String {
+    format!("0{:03o}", mode & 0o7777)
+}
+
 /// Reads the values from the host; no values if there is no object. The hash of a private file would tell its content.
 ///
 /// # Errors
@@ -32,7 +37,7 @@ pub(crate) fn read_file_values(
     let text = |text: String| SentValue::Shown(Value::Text(text));
     sent.push(("owner", text(account_name(AccountKind::User, seen.uid))));
     sent.push(("group", text(account_name(AccountKind::Group, seen.gid))));
-    sent.push(("mode", text(format!("{:04o}", seen.mode))));
+    sent.push(("mode", text(octal_mode(seen.mode))));
     if seen.kind == FileType::RegularFile {
         let size = i64::try_from(seen.size).unwrap_or(i64::MAX);
         sent.push(("size", SentValue::Shown(Value::Int(size))));
@@ -43,4 +48,22 @@ pub(crate) fn read_file_values(
         }
     }
     Ok(sent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::octal_mode;
+
+    #[test]
+    fn a_mode_has_a_leading_zero() {
+        for (mode, text) in [
+            (0o644, "0644"),
+            (0o100_755, "0755"),
+            (0o4755, "04755"),
+            (0o1777, "01777"),
+            (0, "0000"),
+        ] {
+            assert_eq!(octal_mode(mode), text);
+        }
+    }
 }

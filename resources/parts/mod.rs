@@ -7,7 +7,7 @@
 //! programs with checked ends), `whole_file.rs`, `fstab.rs` (rows of /etc/fstab, and the kernel's tables alike),
 //! `guarded_removal.rs`, `alternative.rs` (one of several forms), `assignment.rs` (`KEY=value`), `account_tools.rs`,
 //! `parent_directory.rs`, `blocking.rs`, `checksum.rs`, `file_values.rs`, `shell_words.rs`, `validate_command.rs`,
-//! `staging.rs`, `download.rs`, `text_bytes.rs`.
+//! `staging.rs`, `download.rs`, `text_bytes.rs`, `tree_listing.rs`.
 
 pub(crate) mod account_tools;
 pub(crate) mod alternative;
@@ -34,6 +34,7 @@ pub(crate) mod staging;
 pub(crate) mod text_bytes;
 pub(crate) mod text_edit;
 pub(crate) mod text_lines;
+pub(crate) mod tree_listing;
 pub(crate) mod validate_command;
 pub(crate) mod whole_file;
 

@@ -10,6 +10,8 @@ use std::sync::Arc;
 pub(crate) enum Shape<'a> {
     /// A regular file with this content and octal mode; the owner is the daemon's user.
     Content(&'a str, &'a str),
+    /// A regular file with this content. A new file gets the mode 0644, and an existing one has its own.
+    ContentAlone(&'a str),
     /// A symbolic link to this target.
     Link(&'a str),
     /// Nothing.
@@ -36,6 +38,10 @@ pub(crate) fn managed_file(
             fields.insert("path", text(name));
             fields.insert("content", text(content));
             fields.insert("mode", text(mode));
+        }
+        Shape::ContentAlone(content) => {
+            fields.insert("path", text(name));
+            fields.insert("content", text(content));
         }
         Shape::Link(target) => {
             fields.insert("path", text(name));

@@ -269,3 +269,17 @@ resources:
     let hash = "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
     assert_eq!(host.read("told"), format!("{hash} 5 0644 80 a+b"));
 }
+
+/// The hash of a private file would tell its content, and waiting for it is of no use.
+#[test]
+fn a_private_file_says_that_it_sends_no_hash() {
+    let host = Host::with(
+        r#"graph: values
+resources:
+  file:
+  - {name: source, path: $DIR/source, content: hello, mode: "0600"}
+  - {name: told, path: $DIR/told, recv: {content: "file[source].hash"}}
+"#,
+    );
+    host.apply().exits(1).prints("file[source] sends no hash").prints("that others cannot read");
+}

@@ -179,7 +179,7 @@ impl ValueStore {
                 Origin::Sent { by, key } => {
                     let snapshot = self.sent.get(by);
                     let value = snapshot.and_then(|snapshot| snapshot.values.get(key.as_ref()));
-                    let Some(value) = value else { return Err(missing(by, key)) };
+                    let Some(value) = value else { return Err(missing((by, key), snapshot)) };
                     if value.datum == Some(SentValue::TooLong) {
                         return Err(too_long(by, key));
                     }
@@ -364,7 +364,16 @@ pub(super) fn secrets(recipe: &DeferredResource) -> impl Iterator<Item = &Supply
     })
 }
 
-fn missing(by: &str, key: &str) -> Failure {
+/// Describes a value that a sender has not sent, or has not sent in its last run.
+fn missing((by, key): (&str, &str), snapshot: Option<&SentRecord>) -> Failure {
+    if snapshot.is_some_and(|snapshot| !snapshot.values.is_empty()) {
+        let hint = if key == "hash" {
+            "a file that others cannot read, or larger than 1 GiB, sends no hash: receive another value"
+        } else {
+            "the last run of the sender had no such value: receive another one"
+        };
+        return Failure::new(format!("{by} sends no {key}")).hint(hint);
+    }
     Failure::new(format!("{by} has not sent {key} yet")).hint(
         "a resource sends values after a successful run; a run skipped by a guard sends nothing",
     )

@@ -1,13 +1,12 @@
 //! Reads the fields of an archive.
 
 use super::entries::Destination;
-use super::{Archive, Directory, Format, Origin};
+use super::{Archive, Directory, Format, Origin, undo};
 use crate::escape::short;
 use crate::host::files::is_sacred;
 use crate::kind::{Fields, Invalid, Place};
 use crate::parts::download::{Download, read_checksum};
 use crate::parts::field_reader::{bounded, normal_path};
-use crate::parts::whole_file::absent_tree;
 use crate::parts::{FieldReader, Managed};
 use crate::resource::Resource;
 use std::path::{Component, PathBuf};
@@ -41,7 +40,8 @@ pub(super) fn build(
     reader.require(is_free, "path", problem);
     if !reader.is_present() {
         reader.finish(())?;
-        return absent_tree(&path);
+        let removal = undo::remove_unchanged(&path);
+        return removal.map_err(|failure| vec![Invalid::whole(failure.what)]);
     }
     let archive = read_fields(path, &mut reader);
     let archive = reader.finish(archive)?;

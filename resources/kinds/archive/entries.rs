@@ -39,10 +39,10 @@ pub(super) struct Destination {
 }
 
 /// The visited entry: its place, its present state and its recorded one.
-struct Visited<'a> {
-    spot: &'a Entry<'a>,
-    found: Option<EntryStat>,
-    entry: &'a Unpacked,
+pub(super) struct Visited<'a> {
+    pub(super) spot: &'a Entry<'a>,
+    pub(super) found: Option<EntryStat>,
+    pub(super) entry: &'a Unpacked,
 }
 
 /// The entries below a directory of the tree.
@@ -101,7 +101,7 @@ impl Destination {
     }
 
     /// Calls a function for each recorded entry. The function returns true if it has changed the entry.
-    fn visit(
+    pub(super) fn visit(
         &self,
         files: &Files,
         record: &Record,
@@ -138,7 +138,7 @@ impl Destination {
     }
 
     /// Returns true if the present object is the recorded one.
-    fn is_as_unpacked(
+    pub(super) fn is_as_unpacked(
         &self,
         files: &Files,
         Visited { spot, found, entry }: &Visited<'_>,
@@ -273,7 +273,7 @@ fn differing(seen: &EntryStat, wanted: Attributes) -> Attributes {
     }
 }
 
-fn loss(what: &str, mode: u32) -> Loss<'_> {
+pub(super) fn loss(what: &str, mode: u32) -> Loss<'_> {
     Loss { content: true, secret: denies_others(mode), purged: false, what }
 }
 

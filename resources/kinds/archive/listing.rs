@@ -1,63 +1,14 @@
-//! Lists an unpacked tree, and rejects entries that are not safe.
+//! Judges an unpacked tree: rejects entries that are not safe.
 
 use crate::escape::short;
 use crate::failure::Failure;
-use crate::host::files::{DirWalk, Entered, EntryStat, Fault, Files, SET_ID, said};
+use crate::host::files::SET_ID;
+use crate::parts::tree_listing::Listed;
 use rustix::fs::FileType;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Component, Path, PathBuf};
-
-/// An object in a tree.
-#[derive(Debug)]
-pub(super) struct Listed {
-    /// The path below the top of the tree.
-    pub(super) path: PathBuf,
-    pub(super) seen: EntryStat,
-    /// The target of a link; empty for other objects.
-    pub(super) target: Vec<u8>,
-}
-
-/// Returns everything below a directory, each directory before its entries.
-///
-/// # Errors
-///
-/// Fails if the path is no directory, has a mount point below, or cannot be read.
-pub(super) fn list_tree(files: &Files, top: &Path) -> Result<Vec<Listed>, Failure> {
-    let list = || -> Result<Vec<Listed>, Fault> {
-        let Some(spot) = files.open_entry(top)? else { return Err(Fault::moved()) };
-        let Some(seen) = spot.look()? else { return Err(Fault::moved()) };
-        if seen.kind != FileType::Directory {
-            return Err(Fault::refused(said("list", top, "not a directory")));
-        }
-        let mut all = Vec::new();
-        list_directory(&spot.branch(&seen, false)?, Path::new(""), &mut all)?;
-        Ok(all)
-    };
-    list().map_err(|fault| files.trouble(fault, top))
-}
-
-fn list_directory(directory: &DirWalk, below: &Path, all: &mut Vec<Listed>) -> Result<(), Fault> {
-    for name in directory.names()? {
-        let path = directory.path().join(&name);
-        let spot = directory.open_entry(&path);
-        let Some(seen) = spot.look()? else { return Err(Fault::moved()) };
-        let target = if seen.kind == FileType::Symlink { spot.target()? } else { Vec::new() };
-        let below = below.join(&name);
-        all.push(Listed { path: below.clone(), seen, target });
-        if seen.kind == FileType::Directory {
-            match directory.enter(&spot, &seen)? {
-                Entered::Branch(inner) => list_directory(&inner, &below, all)?,
-                Entered::Mounted => {
-                    let why = "another file system is mounted in the tree";
-                    return Err(Fault::refused(said("list", &path, why)));
-                }
-            }
-        }
-    }
-    Ok(())
-}
+use std::path::{Component, Path};
 
 /// Fails if an entry leads out of the tree, is a device, socket or FIFO, or has a set-id bit.
 ///

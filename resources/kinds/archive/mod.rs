@@ -1,15 +1,18 @@
 //! `archive`: a directory that is unpacked from an archive.
 //!
-//! A new archive is unpacked and judged in a private folder beside the directory, and then takes its place as a whole.
-//! A directory that was not unpacked by this kind is never replaced. A record in the directory lists the entries: a
-//! changed entry is written again from the archive, and objects that the archive did not bring stay.
+//! A new archive is unpacked and judged in a private folder beside the directory. A directory that has only unchanged
+//! entries of the former archive is replaced as a whole. In any other directory, the entries of the former archive are
+//! replaced one by one. A directory that was not unpacked by this kind is never replaced. A record in the directory
+//! lists the entries: a changed entry is written again from the archive, and objects that the archive did not bring
+//! stay.
 //!
-//! Reading order: `declare.rs` (the fields), `listing.rs` (a tree is listed and judged), `record.rs`, `entries.rs`
-//! (comparison and repair), `unpack.rs`, `undo.rs`, this file.
+//! Reading order: `declare.rs` (the fields), `listing.rs` (a tree is judged), `record.rs`, `entries.rs`
+//! (comparison and repair), `merge.rs`, `unpack.rs`, `undo.rs`, this file.
 
 mod declare;
 mod entries;
 mod listing;
+mod merge;
 mod record;
 mod undo;
 mod unpack;
@@ -44,7 +47,7 @@ use tokio_util::sync::CancellationToken;
 pub static SPEC: KindSpec = KindSpec {
     kind: "archive",
     collectible: false,
-    doc: "Unpacks an archive (tar, tar.gz, tar.xz, tar.zst, tar.bz2 or zip) into a directory of its own. The name is the directory. Entries that lead out of the directory and devices are rejected; set-id bits are dropped. A new archive replaces the whole directory. A changed or missing entry of the archive is written again, which needs the archive. Added objects, and paths that other resources declare, stay.",
+    doc: "Unpacks an archive (tar, tar.gz, tar.xz, tar.zst, tar.bz2 or zip) into a directory of its own. The name is the directory. Entries that lead out of the directory and devices are rejected; set-id bits are dropped. A new archive replaces the entries of the former one. A changed or missing entry of the archive is written again, which needs the archive. Added objects, and paths that other resources declare, stay. A removal fails if the directory has added or changed objects.",
     fields: &[
         FieldSpec::new("path", FieldType::Text, "Absolute path of the directory. Default: the name.").guarded().role(FieldRole::Path).mode(FieldMode::Static)
             .example("/opt/app"),
@@ -137,6 +140,17 @@ struct Archive {
 #[derive(Debug)]
 struct Directory(Arc<Archive>);
 
+/// The way in which an unpacked tree comes into the directory.
+#[derive(Debug)]
+enum Placement {
+    /// The tree takes the place of the directory, which is absent, empty, or an unchanged former archive.
+    Whole,
+    /// The entries of the tree replace those of the former archive; other objects stay.
+    Merged(Record),
+    /// The directory has all entries of the tree, and lacks the record.
+    Recorded,
+}
+
 /// The found state of a directory.
 #[derive(Debug)]
 struct Found {
@@ -174,7 +188,7 @@ impl Archive {
         let Some(record) = Record::read(files, &self.to.path)? else { return Ok(unchanged(None)) };
         let archive = self.found_archive(files, &record, cancel)?;
         if archive != self.wanted() {
-            // The other archive replaces everything.
+            // The other archive replaces all entries.
             return Ok(unchanged(Some(archive)));
         }
         let content = self.found_content(files, &record, cancel)?;
@@ -234,27 +248,48 @@ impl Archive {
         record.write((files, permit), &self.to.path).map_err(WriteFailure::touched)
     }
 
-    /// Fails unless the directory may be replaced: it is absent or empty or has a record, and no other user can
-    /// exchange it.
+    /// Fails unless the path is absent or a directory, and no other user can exchange it.
     fn guard_place(&self, files: &Files) -> Result<(), Failure> {
-        let refused = |why: &str, hint: &str| {
-            Err(Fault::refused(said("unpack into", &self.to.path, why).hint(hint)))
-        };
         guard_parent(files, &self.to.path)?;
         let guard = || -> Result<(), Fault> {
             let Some(spot) = files.open_entry(&self.to.path)? else { return Ok(()) };
             let Some(seen) = spot.look()? else { return Ok(()) };
             if seen.kind != FileType::Directory {
-                return refused("not a directory", "remove the object at the path");
-            }
-            let is_unpacked = path_exists(files, &self.to.path.join(RECORD))?;
-            if !is_unpacked && !spot.is_empty()? {
-                let hint = "an archive replaces its whole directory: empty it, or choose another";
-                return refused("it has content that no archive brought", hint);
+                let refused = said("unpack into", &self.to.path, "not a directory");
+                return Err(Fault::refused(refused.hint("remove the object at the path")));
             }
             Ok(())
         };
         guard().map_err(|fault| files.trouble(fault, &self.to.path))
+    }
+
+    /// Chooses the way in which an unpacked tree, of which this is the record, comes into the directory.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the directory has content without a list of entries, and differs from the tree.
+    fn placement(&self, files: &Files, new: &Record) -> Result<Placement, Failure> {
+        let is_empty = || -> Result<bool, Fault> {
+            let Some(spot) = files.open_entry(&self.to.path)? else { return Ok(true) };
+            Ok(spot.look()?.is_none() || spot.is_empty()?)
+        };
+        if is_empty().map_err(|fault| files.trouble(fault, &self.to.path))? {
+            return Ok(Placement::Whole);
+        }
+        let old = Record::read(files, &self.to.path)?;
+        let old = old.filter(|old| !old.is_foreign && !old.entries.is_empty());
+        let never = CancellationToken::new();
+        let Some(old) = old else {
+            if self.to.find_changed(files, new, &never)?.is_empty() {
+                return Ok(Placement::Recorded);
+            }
+            let why = "it has content that no archive brought";
+            let hint = format!("empty it, or choose another: it has no list of entries ({RECORD})");
+            return Err(said("unpack into", &self.to.path, why).hint(hint));
+        };
+        let is_pure = self.to.claimed.is_empty()
+            && undo::guard_unchanged(files, &self.to.path, &never).is_ok();
+        Ok(if is_pure { Placement::Whole } else { Placement::Merged(old) })
     }
 }
 

@@ -2,9 +2,9 @@
 //!
 //! The record is a file in the directory that only its writer may read, because it has the checksums of private files.
 
-use super::listing::{Listed, list_tree};
 use crate::failure::Failure;
 use crate::host::files::{Content, Draft, Entry, EntryStat, Fault, Files, said};
+use crate::parts::tree_listing::{Listed, list_tree};
 use crate::permit::Permit;
 use rustix::fs::FileType;
 use std::ffi::OsString;

@@ -1,8 +1,7 @@
-//! Undo of the first unpacking: an unchanged directory is removed.
+//! Removal, and undo of the first unpacking: an unchanged directory is removed.
 
 use super::described;
 use super::entries::Destination;
-use super::listing::list_tree;
 use super::record::{RECORD, Record};
 use crate::failure::Failure;
 use crate::host::Host;
@@ -10,11 +9,13 @@ use crate::host::files::Files;
 use crate::kind::{Fields, Restoring};
 use crate::parts::guarded_removal::{RemovalGuard, guarded_removal};
 use crate::parts::shell_words::shell_word;
+use crate::parts::tree_listing::list_tree;
 use crate::parts::{FieldReader, on_thread};
 use crate::prior_state::FormerValue;
-use crate::resource::Answer;
+use crate::resource::{Answer, Resource};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// Builds the resource that removes what was unpacked.
@@ -34,8 +35,17 @@ pub(super) fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, F
         Failure::new("an undo needs the path as the name").hint("remove the directory by hand")
     })?;
     let by_hand = format!("rm -r {}", shell_word(&path.display().to_string()));
-    let resource = guarded_removal(Unchanged(path.clone()), &path)?;
+    let resource = remove_unchanged(&path)?;
     Ok(Restoring { resource, by_hand })
+}
+
+/// Builds the resource that removes a directory with what was unpacked, and fails if the directory has anything else.
+///
+/// # Errors
+///
+/// Fails if the path cannot be removed, for example because it is protected.
+pub(super) fn remove_unchanged(path: &Path) -> Result<Arc<dyn Resource>, Failure> {
+    guarded_removal(Unchanged(path.to_owned()), path)
 }
 
 /// The condition that a directory has what was unpacked, and nothing else.
@@ -55,11 +65,24 @@ impl RemovalGuard for Unchanged {
     }
 }
 
-fn guard_unchanged(files: &Files, path: &Path, cancel: &CancellationToken) -> Result<(), Failure> {
+/// Fails unless the directory has exactly what was unpacked.
+///
+/// # Errors
+///
+/// The failure names the changed or added objects.
+pub(super) fn guard_unchanged(
+    files: &Files,
+    path: &Path,
+    cancel: &CancellationToken,
+) -> Result<(), Failure> {
     let refused = |why: String| {
         let hint = "compare it with the archive, and remove the directory by hand";
         Err(Failure::new(format!("the directory is not as it was unpacked\n{why}")).hint(hint))
     };
+    let all = list_tree(files, path)?;
+    if all.is_empty() {
+        return Ok(());
+    }
     let record = Record::read(files, path)?.filter(|record| !record.entries.is_empty());
     let Some(record) = record else {
         return refused(format!("its list of entries {RECORD} is missing"));
@@ -70,7 +93,7 @@ fn guard_unchanged(files: &Files, path: &Path, cancel: &CancellationToken) -> Re
         return refused(described(&changed));
     }
     let own: HashSet<&Path> = record.entries.iter().map(|entry| entry.path.as_path()).collect();
-    let added = list_tree(files, path)?.into_iter().map(|listed| listed.path);
+    let added = all.into_iter().map(|listed| listed.path);
     let added = added.filter(|path| !own.contains(path.as_path()) && *path != Path::new(RECORD));
     let added: Vec<PathBuf> = added.collect();
     if added.is_empty() {

@@ -1,9 +1,9 @@
 //! Unpacks an archive in a private folder, judges every entry, and puts the result, or the entries that differ, in its
 //! place.
 
-use super::listing::{judge, list_tree};
+use super::listing::judge;
 use super::record::{RECORD, Record};
-use super::{Archive, Format, Origin};
+use super::{Archive, Format, Origin, Placement};
 use crate::failure::Failure;
 use crate::host::files::{Content, Draft, Fault, Files, said};
 use crate::host::input_trust::Reader;
@@ -11,6 +11,7 @@ use crate::host::{Command, Host};
 use crate::parts::checksum::{LARGEST, checksum_of};
 use crate::parts::commands::{command, run_change};
 use crate::parts::staging::Staging;
+use crate::parts::tree_listing::list_tree;
 use crate::parts::{WriteFailure, on_thread};
 use crate::permit::Permit;
 use rustix::fs::FileType;
@@ -46,7 +47,8 @@ mv -T -- "$2" "$1" && exit 0
 exit 1
 "#;
 
-/// Replaces the directory with the content of the archive.
+/// Replaces the entries of the former archive with those of the archive. A directory without other objects is replaced
+/// as a whole.
 ///
 /// # Errors
 ///
@@ -58,10 +60,33 @@ pub(super) async fn replace(
 ) -> Result<(), WriteFailure> {
     let (staging, prepared) = stage(archive, host, permit).await?;
     let placed = match prepared {
-        Ok((tree, _)) => {
-            let place = archive.to.path.display().to_string();
-            let old = staging.join("old").display().to_string();
-            run_script(host, permit, SWAP, &[&place, &tree, &old]).await
+        Ok((tree, record)) => {
+            let own = Arc::clone(archive);
+            let placed = on_thread(host, move |host| {
+                own.placement(host.files(), &record).map(|placement| (placement, record))
+            });
+            match placed.await.and_then(|placed| placed) {
+                Ok((Placement::Whole, _)) => {
+                    let place = archive.to.path.display().to_string();
+                    let old = staging.join("old").display().to_string();
+                    run_script(host, permit, SWAP, &[&place, &tree, &old]).await
+                }
+                Ok((placement, record)) => {
+                    let (own, own_permit) = (Arc::clone(archive), permit.for_thread());
+                    let work = move |host: &Host| {
+                        let (at, path) = ((host.files(), &own_permit), &own.to.path);
+                        match &placement {
+                            Placement::Merged(old) => {
+                                own.to.merge(at, (old, &record), Path::new(&tree))
+                            }
+                            _ => record.write(at, path).map_err(WriteFailure::untouched),
+                        }
+                    };
+                    let merged = on_thread(host, work).await;
+                    merged.unwrap_or_else(|trouble| Err(WriteFailure::touched(trouble)))
+                }
+                Err(trouble) => Err(WriteFailure::untouched(trouble)),
+            }
         }
         Err(failure) => Err(failure),
     };

@@ -27,8 +27,13 @@ pub(super) fn build(
         ("expected a directory of its own, found a protected one", "for example /srv/app");
     reader.require(!is_sacred(&path), "path", problem);
     if !reader.is_present() {
+        let force = reader.fields.bool("force").unwrap_or_default();
         reader.finish(())?;
-        return absent_tree(&path);
+        if force {
+            return absent_tree(&path);
+        }
+        let removal = undo::remove_finished(&path);
+        return removal.map_err(|failure| vec![Invalid::whole(failure.what)]);
     }
     let repo = reader.required_text("repo");
     check_repo(&repo, &mut reader);

@@ -66,7 +66,7 @@ pub static SPEC: KindSpec = KindSpec {
         FieldSpec::new(
             "force",
             FieldType::Bool,
-            "true discards local changes of tracked files; false fails instead. Untracked files always stay.",
+            "true discards local changes of tracked files; false fails instead. Untracked files stay. A removal deletes a tree with changed or untracked files, or with commits of its own, only with true.",
         )
         .default("false")
         .receives(Receives::Shown),
@@ -307,7 +307,9 @@ impl Tree {
     fn removal(&self) -> Option<Removal> {
         self.repo.as_ref()?;
         let path = Value::Text(self.path.display().to_string());
-        Some(Removal::new().with("path", path).with("state", Value::Text("absent".to_owned())))
+        let removal = Removal::new().with("path", path);
+        let removal = removal.with("state", Value::Text("absent".to_owned()));
+        Some(if self.force { removal.with("force", Value::Bool(true)) } else { removal })
     }
 }
 

@@ -1,4 +1,4 @@
-//! Undo of the first clone: a working tree without work of others is removed.
+//! Removal, and undo of the first clone: a working tree without work of others is removed.
 
 use super::{QUERY, Tree, VERSION, tree_owner};
 use crate::failure::Failure;
@@ -8,8 +8,9 @@ use crate::parts::FieldReader;
 use crate::parts::commands::failed;
 use crate::parts::guarded_removal::{RemovalGuard, guarded_removal};
 use crate::parts::shell_words::shell_word;
-use crate::resource::Answer;
-use std::path::PathBuf;
+use crate::resource::{Answer, Resource};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// Builds the resource that removes a working tree.
@@ -24,13 +25,28 @@ pub(super) fn remove_tree(name: &str) -> Result<Restoring, Failure> {
         Failure::new("an undo needs the path as the name").hint("remove the tree by hand")
     })?;
     let by_hand = format!("rm -r {}", shell_word(&path.display().to_string()));
-    let resource = guarded_removal(Unchanged(path.clone()), &path)?;
+    let guard = Unchanged { path: path.clone(), is_undo: true };
+    let resource = guarded_removal(guard, &path)?;
     Ok(Restoring { resource, by_hand })
+}
+
+/// Builds the resource that removes a working tree, and fails if the tree has changed or added files, or commits that
+/// no fetch brought.
+///
+/// # Errors
+///
+/// Fails if the path cannot be removed, for example because it is protected.
+pub(super) fn remove_finished(path: &Path) -> Result<Arc<dyn Resource>, Failure> {
+    guarded_removal(Unchanged { path: path.to_owned(), is_undo: false }, path)
 }
 
 /// The condition that a working tree has only what the repository gave.
 #[derive(Debug)]
-struct Unchanged(PathBuf);
+struct Unchanged {
+    path: PathBuf,
+    /// The tree was cloned by steadfast, so every other branch and tag is work of others.
+    is_undo: bool,
+}
 
 impl RemovalGuard for Unchanged {
     fn guard<'a>(
@@ -39,9 +55,9 @@ impl RemovalGuard for Unchanged {
         cancel: &'a CancellationToken,
     ) -> Answer<'a, Result<(), Failure>> {
         Box::pin(async move {
-            let user = tree_owner(host, &self.0).await?.flatten();
+            let user = tree_owner(host, &self.path).await?.flatten();
             let tree = Tree {
-                path: self.0.clone(),
+                path: self.path.clone(),
                 repo: None,
                 version: "HEAD".to_owned(),
                 update: false,
@@ -51,13 +67,13 @@ impl RemovalGuard for Unchanged {
                 user,
                 timeout: QUERY,
             };
-            guard_unchanged(&tree, host, cancel).await
+            guard_unchanged((&tree, self.is_undo), host, cancel).await
         })
     }
 }
 
 async fn guard_unchanged(
-    tree: &Tree,
+    (tree, is_undo): (&Tree, bool),
     host: &Host,
     cancel: &CancellationToken,
 ) -> Result<(), Failure> {
@@ -69,7 +85,11 @@ async fn guard_unchanged(
         }
     };
     let refused = |why: &str| {
-        let hint = "store the work elsewhere, and remove the working tree by hand";
+        let hint = if is_undo {
+            "store the work elsewhere, and remove the working tree by hand"
+        } else {
+            "store the work elsewhere; `force: true` removes everything"
+        };
         Err(Failure::new(format!("the working tree has work of others\n{why}")).hint(hint))
     };
     let status = ["status", "--porcelain", "--ignored", "--untracked-files=all"];
@@ -78,13 +98,14 @@ async fn guard_unchanged(
     }
     let names = ask(&["for-each-ref", "--format=%(refname)"]).await?;
     let is_fetched = |name: &&str| *name == VERSION || name.starts_with("refs/remotes/origin/");
-    if let Some(name) = names.lines().find(|name| !is_fetched(name)) {
+    if let Some(name) = names.lines().find(|name| is_undo && !is_fetched(name)) {
         return refused(&format!("it has a reference that was not fetched: {name}"));
     }
     // The commits that HEAD has named, without those of the fetched references.
     let commits = [
         "rev-list",
         "--max-count=1",
+        "--branches",
         "--reflog",
         "HEAD",
         "--not",

@@ -4,11 +4,12 @@
 //! alone.
 //!
 //! Reading order: `declare.rs` (the fields), `values.rs` (the aspects of a user), `change.rs` (the tools),
-//! `restore.rs` (undo), `expiry.rs` (dates).
+//! `restore.rs` and `home.rs` (undo), `expiry.rs` (dates).
 
 mod change;
 mod declare;
 mod expiry;
+mod home;
 mod restore;
 mod values;
 

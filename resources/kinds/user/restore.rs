@@ -1,12 +1,15 @@
 //! Undo: builds the user with the values from before a change.
 
 use super::User;
+use super::home::remove_unused_home;
 use crate::failure::Failure;
 use crate::kind::Restoring;
-use crate::parts::Managed;
 use crate::parts::account_tools::name_problem;
+use crate::parts::field_reader::normal_path;
 use crate::parts::shell_words::{shell_word, single_quoted};
+use crate::parts::{Managed, Sequence};
 use crate::prior_state::{After, FormerValue};
+use crate::resource::Resource;
 use std::sync::Arc;
 
 /// Builds the user that has its values from before a change.
@@ -23,8 +26,20 @@ pub(super) fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, F
     if let Some(state) = moved("state") {
         return if state.before.is_none() {
             let user = User { name: name.to_owned(), ..User::default() };
-            let resource = Arc::new(Managed::new(user));
-            Ok(Restoring { resource, by_hand: format!("userdel {}", shell_word(name)) })
+            let likely_home = user.likely_home();
+            let resource: Arc<dyn Resource> = Arc::new(Managed::new(user));
+            let by_hand = format!("userdel {}", shell_word(name));
+            if moved("home").is_none() {
+                return Ok(Restoring { resource, by_hand });
+            }
+            let home = values.iter().find(|it| it.field == "homedir");
+            let home = home.and_then(|it| match &it.after {
+                After::Value(home) => normal_path(home),
+                After::Unknown | After::Absent => None,
+            });
+            let home = remove_unused_home(name, &home.unwrap_or(likely_home))?;
+            let resource = Arc::new(Sequence::new(vec![home, resource]));
+            Ok(Restoring { resource, by_hand: by_hand.replace("userdel", "userdel --remove") })
         } else {
             let what = "the user was removed, and the history has no password and no groups";
             Err(Failure::new(what).hint("declare the user again, or use a backup of /etc"))

@@ -105,6 +105,28 @@ fn former_values_are_restored() {
     assert!(restoring.by_hand.contains("setfacl --remove-all"), "{}", restoring.by_hand);
 }
 
+/// The undo of a creation removes the file first.
+#[test]
+fn former_values_of_an_absent_object_are_restored() {
+    let (host, dir) = (Host::default(), scratch());
+    let path = dir.path().join("a");
+    let value = |field: &str, after: &str| FormerValue {
+        field: field.to_owned(),
+        before: None,
+        after: After::Value(after.to_owned()),
+    };
+    let values = [
+        value("acl", "user:bin:r-x"),
+        value("xattrs", r#"{"user.origin":"x"}"#),
+        value("capabilities", "cap_chown=ep"),
+    ];
+    let restore =
+        KindSet::of_this_build().find("file").and_then(|spec| spec.restore).expect("a restore");
+    let restoring = restore(path.to_str().unwrap(), &values).unwrap();
+    let found = restoring.resource.check(&host, CheckRequest::default()).now_or_never().unwrap();
+    assert!(matches!(found, CheckResult::Same), "{found:?}");
+}
+
 #[test]
 fn a_hard_link_names_the_same_file() {
     demand_root();

@@ -44,7 +44,7 @@ fn every_format_is_unpacked() {
 }
 
 #[test]
-fn another_archive_replaces_the_whole_directory() {
+fn another_archive_replaces_the_entries_of_the_former_one() {
     let (server, folder) = (Server::start(), tempdir().unwrap());
     shell(
         folder.path(),
@@ -64,7 +64,8 @@ fn another_archive_replaces_the_whole_directory() {
     let CheckResult::Differs(_) = check(&second) else { panic!("another archive") };
     assert!(to.join("app-1/etc/conf").exists(), "a check changes nothing");
     made(&second);
-    assert!(!to.join("app-1/etc/conf").exists() && !to.join("foreign").exists());
+    assert!(!to.join("app-1/etc").join("conf").exists(), "an entry of the first archive alone");
+    assert_eq!(fs::read_to_string(to.join("foreign")).unwrap(), "x", "no archive brought it");
     assert_eq!(server.heads().len(), 2);
     let creates = [("source", "/nonexistent/a.tgz"), ("creates", "app-1/bin/run")];
     assert!(matches!(hold(&resource("archive", &to, &creates)), Outcome::Unchanged));

@@ -226,3 +226,78 @@ fn a_private_file_is_not_opened_to_others() {
     made(&archive);
     assert_eq!(fs::metadata(&key).unwrap().mode() & 0o777, 0o600);
 }
+
+/// The archive `b.tgz` lacks `etc/other` and `bin/conf`, and changes `etc/conf`; `c.tgz` brings `data.db` and a file `bin`.
+fn next(unpacked: &Unpacked, name: &str) -> Arc<dyn Resource> {
+    shell(
+        unpacked.folder.path(),
+        "rm -rf app; mkdir -p app/bin app/etc; echo run >app/bin/run; chmod 755 app/bin/run
+         echo new >app/etc/conf; tar czf b.tgz app
+         rm -r app/bin; echo file >app/bin; echo theirs >app/data.db; tar czf c.tgz app",
+    );
+    let source = unpacked.folder.path().join(name);
+    let given = [("source", source.to_str().unwrap()), ("strip", "1")];
+    resource("archive", &unpacked.folder.path().join("to"), &given)
+}
+
+/// `archive` and `file {path: …/own.conf}` fill one directory, and an application stores its data there.
+#[test]
+fn another_archive_spares_added_changed_and_declared_objects() {
+    let unpacked = Unpacked::new();
+    unpacked
+        .change("echo data >data.db; echo mine >own.conf; echo mine >etc/other; echo x >bin/run");
+    let next = next(&unpacked, "b.tgz").with_claims(vec![unpacked.to("own.conf")]).unwrap();
+    made(&next);
+    let state = shell(&unpacked.to(""), "cat data.db own.conf etc/other bin/run etc/conf; ls bin");
+    assert_eq!(state, "data\nmine\nmine\nrun\nnew\nrun");
+    assert!(matches!(hold(&next), Outcome::Unchanged));
+}
+
+#[test]
+fn another_archive_replaces_no_object_that_no_archive_brought() {
+    for (script, expected) in [("echo data >data.db", "data.db"), ("echo own >bin/own", "bin/own")]
+    {
+        let unpacked = Unpacked::new();
+        unpacked.change(script);
+        let before = shell(&unpacked.to(""), "find . -type f -exec cat {} + | sort");
+        let said = refused(&next(&unpacked, "c.tgz"));
+        assert!(said.contains("no archive brought") && said.contains(expected), "{said}");
+        let after = shell(&unpacked.to(""), "find . -type f -exec cat {} + | sort");
+        assert_eq!(after, before, "nothing is changed");
+    }
+    let unpacked = Unpacked::new();
+    unpacked.change("echo own >own");
+    made(&next(&unpacked, "c.tgz"));
+    assert_eq!(shell(&unpacked.to(""), "cat bin data.db own; ls etc"), "file\ntheirs\nown\nconf");
+}
+
+#[test]
+fn a_missing_record_is_written_again() {
+    let unpacked = Unpacked::new();
+    unpacked.change("rm .steadfast-archive; echo mine >own");
+    let inode = fs::metadata(unpacked.to("etc/conf")).unwrap().ino();
+    made(&unpacked.archive);
+    assert_eq!(fs::metadata(unpacked.to("etc/conf")).unwrap().ino(), inode);
+    assert_eq!(fs::read_to_string(unpacked.to("own")).unwrap(), "mine\n");
+    unpacked.change("rm .steadfast-archive; echo bad >etc/conf");
+    let said = refused(&unpacked.archive);
+    assert!(said.contains("no archive brought"), "{said}");
+}
+
+#[test]
+fn a_removal_spares_changed_and_added_objects() {
+    for (script, expected) in
+        [("echo mine >etc/conf", "changed: etc/conf"), ("echo mine >data.db", "added: data.db")]
+    {
+        let unpacked = Unpacked::new();
+        unpacked.change(script);
+        let path = unpacked.folder.path().join("to");
+        let absent = resource("archive", &path, &[("state", "absent")]);
+        let said = refused(&absent);
+        assert!(said.contains(expected), "{script}: {said}");
+        assert!(unpacked.to("bin/run").exists(), "{script}");
+        unpacked.change("rm -f data.db; echo one >etc/conf");
+        made(&absent);
+        assert!(!path.exists(), "{script}");
+    }
+}

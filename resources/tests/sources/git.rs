@@ -243,3 +243,28 @@ fn only_signed_versions_are_checked_out_with_verify() {
     made(&tree(at, &[("version", "v1")]));
     assert!(unsigned(&tree(at, &[("version", "v1"), ("verify", "true")])));
 }
+
+#[test]
+fn a_removal_spares_work_unless_force_is_set() {
+    let folder = repository();
+    let at = folder.path();
+    let path = at.join("tree");
+    let absent = resource("git", &path, &[("state", "absent")]);
+    for (script, expected) in [
+        ("echo mine >file", "a file is changed or added: file"),
+        ("echo mine >untracked", "a file is changed or added: untracked"),
+        ("git -c user.name=x -c user.email=x commit -q --allow-empty -m own", "not fetched"),
+    ] {
+        let own = tree(at, &[]);
+        made(&own);
+        shell(&path, script);
+        let said = refused(&absent);
+        assert!(said.contains(expected), "{script}: {said}");
+        assert!(path.join("file").exists(), "{script}");
+        removed("git", &path, &tree(at, &[("force", "true")]));
+    }
+    // A plain clone has a branch of its own, without a commit of its own.
+    shell(at, "git clone -q origin tree");
+    made(&absent);
+    assert!(!path.exists());
+}

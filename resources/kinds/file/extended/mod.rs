@@ -96,6 +96,7 @@ pub(super) fn read_fields(
         xattrs,
         capabilities,
         force,
+        skips_absent: false,
     }))
 }
 
@@ -277,7 +278,7 @@ pub(super) fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, F
     };
     let path = normal_path(name).ok_or_else(|| refused("the resource has not its path as name"))?;
     let word = shell_word(&path.display().to_string());
-    let mut set = ExtendedSet { path, keeps_mode: false, ..ExtendedSet::default() };
+    let mut set = ExtendedSet { path, skips_absent: true, ..ExtendedSet::default() };
     let mut by_hand = Vec::new();
     for value in values {
         let before = value.before.clone().unwrap_or_default();

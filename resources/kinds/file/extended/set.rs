@@ -36,6 +36,8 @@ pub(super) struct ExtendedSet {
     pub(super) capabilities: Option<Capabilities>,
     /// Capabilities are given to a program that others can have chosen, too.
     pub(super) force: bool,
+    /// An absent object counts as converged. An undo sets this: it may have removed the object.
+    pub(super) skips_absent: bool,
 }
 
 /// All extended attributes of an object, name and value.
@@ -85,6 +87,9 @@ impl ExtendedSet {
     fn values(&self, files: &Files) -> Result<FieldValues, Failure> {
         let found = self.look(files).map_err(|fault| files.trouble(fault, &self.path))?;
         let Some((_, found)) = found else {
+            if self.skips_absent {
+                return Ok(self.wanted());
+            }
             let aspects = self.wanted().into_iter();
             return Ok(aspects.map(|(aspect, _)| (aspect, None)).collect());
         };

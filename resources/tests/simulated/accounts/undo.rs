@@ -1,8 +1,8 @@
 //! Undo gives users and groups their values from before a change.
 
 use super::tools::{self, row};
-use super::{converge, good, list, text};
-use steadfast_resources::{After, FormerValue, Host, KindSet, Value};
+use super::{check, converge, good, list, text};
+use steadfast_resources::{After, CheckResult, FormerValue, Host, KindSet, Value};
 
 fn value(field: &str, before: Option<&str>, after: Option<&str>) -> FormerValue {
     FormerValue {
@@ -77,4 +77,42 @@ fn a_made_account_is_removed_and_a_removed_user_is_refused() {
     );
     assert_eq!(row(&machine, "/etc/group", "adm").expect("a group").join(":"), "adm:x:4:eve");
     assert!(KindSet::of_this_build().restoring("user[a b]", &made).is_err());
+}
+
+/// The home came with the user. A home with a file of its own stops the undo before the user is removed.
+#[test]
+fn a_created_home_is_removed_with_its_user() {
+    let (machine, _calls) = tools::machine();
+    let _entered = machine.enter();
+    let host = Host::default();
+    converge(&host, &good("user", "zoe", &[("manage_home", Value::Bool(true))]));
+    machine.chown("/home/zoe", 1600, 1600).expect("given");
+    let made = [value("state", None, Some("exists")), value("home", None, Some("exists"))];
+    let undo = KindSet::of_this_build().restoring("user[zoe]", &made).expect("an undo");
+    machine.write("/home/zoe/work", "mine").expect("written");
+    let CheckResult::Unknown(trouble) = check(&host, &undo.resource) else { panic!("foreign") };
+    assert!(trouble.what.contains("changed or added: work"), "{trouble}");
+    assert!(row(&machine, "/etc/passwd", "zoe").is_some());
+    machine.remove("/home/zoe/work").expect("removed");
+    converge(&host, &undo.resource);
+    assert!(row(&machine, "/etc/passwd", "zoe").is_none());
+    assert!(machine.look(|tree| tree.at("/home/zoe").is_none()));
+}
+
+/// The mode of an existing file is not declared, so it stays.
+#[test]
+fn the_name_of_the_host_leaves_the_mode_alone() {
+    let (machine, _calls) = tools::machine();
+    let _entered = machine.enter();
+    let host = Host::default();
+    machine.make_directories("/proc/sys/kernel").expect("made");
+    machine.write("/proc/sys/kernel/hostname", "old\n").expect("written");
+    machine.write("/etc/hostname", "old\n").expect("written");
+    machine.chmod("/etc/hostname", 0o755).expect("changed");
+    let mode = || machine.look(|tree| tree.at("/etc/hostname").map(|node| node.mode & 0o777));
+    converge(&host, &good("hostname", "web1", &[]));
+    assert_eq!(mode(), Some(0o755));
+    machine.remove("/etc/hostname").expect("removed");
+    converge(&host, &good("hostname", "web1", &[]));
+    assert_eq!(mode(), Some(0o644));
 }
