@@ -2,12 +2,15 @@
 
 use super::{QUERY, Tree, VERSION, tree_owner};
 use crate::failure::Failure;
+use crate::host::files::{Files, said};
 use crate::host::{End, Host};
 use crate::kind::{Fields, Restoring};
-use crate::parts::FieldReader;
 use crate::parts::commands::failed;
 use crate::parts::guarded_removal::{RemovalGuard, guarded_removal};
 use crate::parts::shell_words::shell_word;
+use crate::parts::staging::guard_way;
+use crate::parts::tree_listing::list_tree;
+use crate::parts::{FieldReader, on_thread};
 use crate::resource::{Answer, Resource};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -55,6 +58,8 @@ impl RemovalGuard for Unchanged {
         cancel: &'a CancellationToken,
     ) -> Answer<'a, Result<(), Failure>> {
         Box::pin(async move {
+            let (path, is_undo) = (self.path.clone(), self.is_undo);
+            on_thread(host, move |host| guard_owners(host.files(), &path, is_undo)).await??;
             let user = tree_owner(host, &self.path).await?.flatten();
             let tree = Tree {
                 path: self.path.clone(),
@@ -69,6 +74,32 @@ impl RemovalGuard for Unchanged {
             };
             guard_unchanged((&tree, self.is_undo), host, cancel).await
         })
+    }
+}
+
+/// Fails if the tree has an object of another user than its own. The answers of git do not count for those: its
+/// configuration belongs to the owner of the tree, and git does not see what that user cannot read. An undo also fails
+/// if another user can put another directory in the place of the tree.
+///
+/// # Errors
+///
+/// The failure names the object.
+fn guard_owners(files: &Files, path: &Path, is_undo: bool) -> Result<(), Failure> {
+    if is_undo {
+        guard_way("remove", path)?;
+    }
+    let look = || files.open_entry(path)?.map(|entry| entry.look()).transpose();
+    let seen = look().map_err(|fault| files.trouble(fault, path))?.flatten();
+    let Some(top) = seen else { return Ok(()) };
+    let all = list_tree(files, path)?;
+    let is_foreign = |uid: u32| uid != top.uid;
+    match all.iter().find(|listed| is_foreign(listed.seen.uid)) {
+        Some(listed) => {
+            let what = "it belongs to another user than the working tree";
+            let trouble = said("remove", &path.join(&listed.path), what);
+            Err(trouble.hint("move the object elsewhere, or remove the working tree by hand"))
+        }
+        None => Ok(()),
     }
 }
 

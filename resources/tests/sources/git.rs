@@ -198,6 +198,31 @@ fn undo_spares_a_clone_with_work_of_others() {
     }
 }
 
+/// The answers of git do not count for objects of other users: its configuration belongs to the owner of the tree.
+#[test]
+fn undo_spares_objects_of_other_users() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    for script in [
+        "mkdir tree/private; echo x >tree/private/f; chown -R 65534 tree/private; \
+         echo private >tree/.git/info/exclude",
+        "mkdir tree/.git/private; chown 65534 tree/.git/private",
+    ] {
+        let folder = repository();
+        let at = folder.path();
+        made(&tree(at, &[]));
+        shell(at, script);
+        match undo_clone(at) {
+            Outcome::Failed { trouble, touched: false } => {
+                assert!(trouble.what.contains("belongs to another user"), "{trouble}");
+            }
+            other => panic!("{script}: {other:?}"),
+        }
+        assert!(at.join("tree/.git").exists(), "{script}");
+    }
+}
+
 /// Git would work in the repository above, whose tree is another.
 #[test]
 fn a_broken_tree_is_not_replaced_by_a_repository_above() {
