@@ -54,8 +54,7 @@ impl<'t> Reader<'t, '_> {
 
     /// Reports a field that a kind does not have, with the nearest field, or the word that other tools use for it.
     fn report_unknown_field(&mut self, spec: &KindSpec, entry: Entry<'t>, what: &str) {
-        let mut known: Vec<&str> =
-            vec!["name", "meta", "export", "when", "for_each", ALIASES.name, LABELS.name];
+        let mut known: Vec<&str> = vec!["name", "meta", "export", ALIASES.name, LABELS.name];
         if spec.fields.iter().any(|field| field.receives > Receives::Nothing) {
             known.push("recv");
         }

@@ -39,11 +39,11 @@ pub static SPEC: KindSpec = KindSpec {
         FieldSpec::new(
             "replacement",
             FieldType::Text,
-            "The new text of each match: \\1 to \\9 stand for the groups of `match`, \\0 for the whole match, \\\\ for a backslash. Default: nothing, so that each match is deleted.",
+            "The new text of each match: \\1 to \\9 stand for the groups of `match`, \\0 for the whole match, \\\\ for a backslash. A secret is taken as it is. Default: nothing, so that each match is deleted.",
         ).mode(FieldMode::Value)
             .receives(Receives::Secrets)
             .default("\"\"")
-            .example("'\\1=2'"),
+            .example("GRUB_TIMEOUT=2"),
         FieldSpec::new(
             "only_after",
             FieldType::Text,
@@ -83,7 +83,10 @@ struct Replace {
 fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
     let mut reader = FieldReader::new(fields);
     let mut shared = EditFields::read(&mut reader, name);
+    let is_sensitive = std::mem::take(&mut shared.is_sensitive);
     let text = shared.secret_text(&mut reader, "replacement");
+    let is_literal = shared.is_sensitive;
+    shared.is_sensitive |= is_sensitive;
     let pattern = reader.required_text("match");
     let limits = [reader.text("only_after"), reader.text("only_before")];
     let mut compiled = |field: &'static str, text: &str| match compile_lines_pattern(field, text) {
@@ -97,7 +100,8 @@ fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>
     let [after, before] = &limits;
     let after = after.as_deref().and_then(|text| compiled("only_after", text));
     let before = before.as_deref().and_then(|text| compiled("only_before", text));
-    let template = Template::read(text.unwrap_or_else(|| Secret::from(String::new())));
+    let text = text.unwrap_or_else(|| Secret::from(String::new()));
+    let template = if is_literal { Template::literal(text) } else { Template::read(text) };
     if let Some(matching) = &matching {
         let (most, used) = (matching.captures_len() - 1, template.highest_group());
         let what = format!("`replacement` names group {used}, and `match` has {most}");

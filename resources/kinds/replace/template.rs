@@ -16,6 +16,11 @@ enum Part {
 pub(super) struct Template(Vec<Part>);
 
 impl Template {
+    /// Makes a replacement without groups.
+    pub(super) fn literal(text: Secret) -> Self {
+        Self(vec![Part::Literal(text)])
+    }
+
     /// Reads a replacement: `\0` to `\9` stand for groups, `\\` for a backslash. Any other backslash stays.
     #[expect(clippy::needless_pass_by_value, reason = "the secret text ends here")]
     pub(super) fn read(text: Secret) -> Self {

@@ -81,6 +81,10 @@ fn a_secret_replacement_is_hidden() {
     assert!(edit.editor.is_secret());
     assert!(!format!("{resource:?} {:?}", resource.footprint()).contains("hunter2"));
     assert_eq!(edit.editor.edit("password=x\n").expect("edited").text, "password=hunter2\n");
+    let given = [("match", "^password=.*$"), ("replacement", r"secret:password=\1\\")];
+    let edit = text_edit(&build(&SPEC, &given).expect("valid"));
+    let text = edit.editor.edit("password=x\n").expect("edited").text;
+    assert_eq!(text, "password=\\1\\\\\n", "a secret has no groups");
 }
 
 proptest! {
