@@ -128,3 +128,19 @@ fn static_fields_of_inactive_resources_keep_their_facts() {
     };
     assert_eq!((names("=="), names("!=")), (1, 1));
 }
+
+/// Members of the socket's group see conditions: the machine id and values with names of secrets are not shown.
+#[test]
+fn private_values_of_conditions_are_not_shown() {
+    let loaded = accepted(&[(
+        "web.yaml",
+        "graph: g\nvars: {db_password: hunter2, role: web}\nresources:\n  noop:\n  - {name: a, when: 'vars.db_password == \"x\" and vars.role == \"db\"'}\n  - {name: b, when: 'facts.machine_id | default(\"none\") == \"x\"'}\n",
+    )]);
+    let shown: Vec<String> = loaded.inactive.iter().map(ToString::to_string).collect();
+    assert!(shown[0].contains("vars.db_password (not shown)"), "{shown:?}");
+    assert!(shown[0].contains("vars.role (\"web\")"), "{shown:?}");
+    let collected = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
+    let id = collected.trim();
+    assert!(shown[1].contains("facts.machine_id"), "{shown:?}");
+    assert!(id.is_empty() || !shown[1].contains(id), "{shown:?}");
+}

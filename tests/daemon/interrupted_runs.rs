@@ -106,6 +106,18 @@ resources:
     host.ask_daemon(&json).exits(0).prints(r#""in_progress":false"#);
 }
 
+/// Waits until the daemon has recorded a command, right after its start.
+pub(crate) fn wait_for_recorded_command(host: &Host) {
+    let is_whole = |record: std::fs::DirEntry| {
+        std::fs::read(record.path()).is_ok_and(|content| content.contains(&b' '))
+    };
+    let records = host.path("state/commands");
+    host.wait_until("the command is recorded", || {
+        let found = std::fs::read_dir(&records).into_iter().flatten();
+        found.filter_map(Result::ok).any(is_whole)
+    });
+}
+
 /// A command that a killed daemon left running is ended before its rerun starts (audit, surprises).
 #[test]
 fn an_orphaned_command_ends_before_its_rerun() {
@@ -118,15 +130,7 @@ resources:
     let host = Host::with(SLOW);
     let daemon = host.run(&[]);
     host.wait_for_lines("log", 1);
-    // The daemon records the command right after its start.
-    let is_whole = |record: std::fs::DirEntry| {
-        std::fs::read(record.path()).is_ok_and(|content| content.contains(&b' '))
-    };
-    let records = host.path("state/commands");
-    host.wait_until("the command is recorded", || {
-        let found = std::fs::read_dir(&records).into_iter().flatten();
-        found.filter_map(Result::ok).any(is_whole)
-    });
+    wait_for_recorded_command(&host);
     daemon.kill();
     let daemon = host.run(&[]);
     host.wait_for_lines("log", 2);

@@ -175,6 +175,7 @@ fn a_daemon_that_ends_old_commands_is_starting() {
     let host = Host::with(&graph.replace("$CMD", script));
     let daemon = host.run(&[]);
     host.wait_for_lines("log", 1);
+    crate::interrupted_runs::wait_for_recorded_command(&host);
     daemon.kill();
     let daemon = host.run(&[]);
     let mut starting = 0;

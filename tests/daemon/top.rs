@@ -123,12 +123,13 @@ fn the_screens_are_as_stored() {
     terminal.wait_until("the row is whole", |screen| {
         screen.lines().any(|line| line.contains("file[well]") && line.contains(" s"))
     });
+    terminal.wait_for("3 resources").wait_for("/ filter");
     let screen = |name: &str| {
         let masked = mask_times(&host.short(&terminal.screen()));
         matches_snapshot(&format!("top-{name}"), &masked);
     };
     screen("table");
-    terminal.type_in("?").wait_for("order by state, name");
+    terminal.type_in("?").wait_for("order by state, name").wait_for("esc back");
     screen("keys");
     terminal.type_in("?").wait_for("waiting for others");
     terminal.type_in("j\r").wait_for("needed by: nothing").wait_for("events, newest first");

@@ -227,7 +227,8 @@ fn a_private_file_is_not_opened_to_others() {
     assert_eq!(fs::metadata(&key).unwrap().mode() & 0o777, 0o600);
 }
 
-/// The archive `b.tgz` lacks `etc/other` and `bin/conf`, and changes `etc/conf`; `c.tgz` brings `data.db` and a file `bin`.
+/// The archive `b.tgz` lacks `etc/other` and `bin/conf`, and changes `etc/conf`; `c.tgz` brings `data.db` and a file
+/// `bin`.
 fn next(unpacked: &Unpacked, name: &str) -> Arc<dyn Resource> {
     shell(
         unpacked.folder.path(),

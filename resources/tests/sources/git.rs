@@ -205,7 +205,7 @@ fn undo_spares_objects_of_other_users() {
         return;
     }
     for script in [
-        "mkdir tree/private; echo x >tree/private/f; chown -R 65534 tree/private; \
+        "mkdir -p tree/private tree/.git/info; echo x >tree/private/f; chown -R 65534 tree/private; \
          echo private >tree/.git/info/exclude",
         "mkdir tree/.git/private; chown 65534 tree/.git/private",
     ] {

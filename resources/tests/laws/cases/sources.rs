@@ -169,7 +169,7 @@ pub(super) const CASES: &[Case] = &[
     Case {
         kind: "git",
         name: "/srv/tree",
-        given: &[("state", "absent")],
+        given: &[("state", "absent"), ("force", "true")],
         before: &[("/srv/repository", REPOSITORY)],
         after: &[("/srv/tree/file", None)],
         prepare: changed_tree,
