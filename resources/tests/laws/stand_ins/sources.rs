@@ -143,6 +143,8 @@ fn git(machine: &Machine, words: &[&str]) -> Ended {
             done(machine.write(at("HEAD"), commit))
         }
         ["cat-file", "-t", _] => Ok("commit\n".to_owned()),
+        // Every reference and commit was fetched.
+        ["for-each-ref", ..] | ["rev-list", ..] => Ok(String::new()),
         ["verify-commit", _] => Ok(String::new()),
         _ => panic!("the stand-in of git does not know {words:?}"),
     }
