@@ -160,8 +160,7 @@ fn a_reload_keeps_the_answers_of_probes() {
     let host = Host::with(PROBED);
     host.write("switch", "yes\n");
     let daemon = run(&host);
-    daemon.wait_for_of("changed", "file[on]");
-    daemon.wait_for_of("changed", "file[level]");
+    daemon.wait_for_all("changed", &["file[on]", "file[level]"]);
     daemon.wait_for("converged");
     let line = daemon.signal(SIGHUP).wait_for("loaded");
     assert!(line.message.ends_with("0 added, 0 changed, 0 removed, 5 unchanged"), "{line:?}");

@@ -187,8 +187,7 @@ resources:
         assert_eq!(host.lines("asked").len(), 1, "{applied}");
     }
     let daemon = host.run(&[]);
-    daemon.wait_for_of("failed", "exec[tell]");
-    daemon.wait_for_of("failed", "exec[all]");
+    daemon.wait_for_all("failed", &["exec[tell]", "exec[all]"]);
     drop(daemon);
     assert_eq!(host.lines("asked").len(), 1);
     assert_eq!((host.read("stderr").as_str(), host.read("exit").as_str()), ("e", "0"));
