@@ -1,5 +1,6 @@
 //! Undo of values: the kind of the resource checks and applies prior values, as if a graph declared them.
 
+use crate::driver::commands::undo::PUT_BACK;
 use steadfast_resources::Restoring;
 use steadfast_resources::{CheckRequest, CheckResult, Failure, Host, Outcome, Permit};
 use tokio_util::sync::CancellationToken;
@@ -28,7 +29,11 @@ pub(super) fn put_back(
         match resource.apply(host, permit, change).await {
             Outcome::Unchanged => Ok(Vec::new()),
             Outcome::Changed(notes) => Ok(notes),
-            Outcome::Failed { trouble, .. } => Err(trouble),
+            Outcome::Failed { trouble, touched: false } => Err(trouble),
+            Outcome::Failed { mut trouble, touched: true } => {
+                trouble.what.push_str(&format!("\n{PUT_BACK} a part, before the failure"));
+                Err(trouble)
+            }
             Outcome::Interrupted => Err(Failure::new("the undo was cancelled before it was done")),
         }
     };

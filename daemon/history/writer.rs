@@ -222,15 +222,20 @@ impl History {
     /// removed write-ahead log in it; nobody would find the entries of a removed database again.
     fn leave_removed(front: &mut Front) {
         let is_changed = |(database, log): &mut (FileIdentity, WriteAheadLog)| {
-            database.change().is_some() || !log.is_in_place()
+            database.change().is_some() || !log.is_in_place() || log.is_damaged()
         };
-        let Some((database, _)) = front.files.take_if(is_changed) else { return };
+        let Some((database, log)) = front.files.take_if(is_changed) else { return };
         if let Some((sender, thread)) = front.writer.take() {
             drop(sender);
             drop(thread.join());
         }
         let path = database.path().display();
-        if database.change().is_none() {
+        if database.change().is_none() && log.is_in_place() {
+            tracing::error!(
+                event = "history_lost",
+                "the write-ahead log of {path} was truncated while in use; its last entries are lost"
+            );
+        } else if database.change().is_none() {
             tracing::warn!(
                 event = "log_saved",
                 "the write-ahead log of {path} was removed while in use; its content was saved"

@@ -1,6 +1,8 @@
 //! Detects removed or replaced files of a held state directory: such a directory stores nothing any more.
 
+use super::write_ahead_log::is_log_damaged;
 use crate::file_identity::FileIdentity;
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use tokio_util::sync::CancellationToken;
@@ -42,10 +44,15 @@ impl Placement {
         let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
         let mut changes =
             [Some(lock), database.as_ref()].into_iter().flatten().filter_map(|file| {
-                let name = file.path().file_name().unwrap_or_default().to_string_lossy();
-                Some(format!("the file `{name}` was {}", file.change()?.word()))
+                Some(format!("the file `{}` was {}", name(file.path()), file.change()?.word()))
             });
-        let loss = changes.next().or_else(|| truncation(database.as_ref()?.path()));
+        let loss = changes.next().or_else(|| {
+            let path = database.as_ref()?.path();
+            let log = || {
+                is_log_damaged(path).then(|| format!("the file `{}-wal` was truncated", name(path)))
+            };
+            truncation(path).or_else(log)
+        });
         if let Some(loss) = loss
             && self.lost.set(loss).is_ok()
         {
@@ -60,6 +67,9 @@ const HEADER: u64 = 100;
 /// Describes a database that somebody has emptied: a commit to it would be lost with the process.
 fn truncation(database: &Path) -> Option<String> {
     let length = std::fs::metadata(database).ok()?.len();
-    let name = database.file_name().unwrap_or_default().to_string_lossy();
-    (length < HEADER).then(|| format!("the file `{name}` was truncated"))
+    (length < HEADER).then(|| format!("the file `{}` was truncated", name(database)))
+}
+
+fn name(path: &Path) -> Cow<'_, str> {
+    path.file_name().unwrap_or_default().to_string_lossy()
 }

@@ -241,19 +241,20 @@ impl StateLock {
         let _first = self.key.set(key.clone());
     }
 
-    /// Writes the key in use again if its file was removed: without it, the saved passwords are lost.
+    /// Writes the key in use again if its file was removed or damaged: without it, the saved passwords are lost.
     fn restore_key(&self) {
-        let Some(key) = self.key.get().filter(|_| !has_key(&self.directory)) else { return };
+        let Some(key) = self.key.get() else { return };
+        let Ok(Err(damage)) = found_key(&self.directory) else { return };
         let path = self.directory.join(KEY);
         match write_key(&self.directory, key) {
             Ok(()) => tracing::warn!(
                 event = "key_restored",
-                "{} was removed while in use, and was written again",
+                "{} was damaged while in use, and was written again: {damage}",
                 path.display()
             ),
             Err(error) => tracing::error!(
                 event = "key_missing",
-                "{} was removed while in use, and cannot be written again: {error}",
+                "{} was damaged while in use ({damage}), and cannot be written again: {error}",
                 path.display()
             ),
         }

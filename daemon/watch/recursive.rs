@@ -23,8 +23,10 @@ pub(super) struct Tree {
 /// Returns the limit of directories per tree: a part of all watches of this user, since anyone who can write in a tree
 /// decides its size.
 pub(super) fn share_of_watches() -> usize {
-    let limit = std::fs::read_to_string("/proc/sys/fs/inotify/max_user_watches");
-    let limit = limit.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(USUAL_LIMIT);
+    let read = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse().ok();
+    // The second limit is that of the user namespace.
+    let limits = ["/proc/sys/fs/inotify/max_user_watches", "/proc/sys/user/max_inotify_watches"];
+    let limit: usize = limits.into_iter().filter_map(read).min().unwrap_or(USUAL_LIMIT);
     (limit / PARTS).max(SHARE_AT_LEAST)
 }
 

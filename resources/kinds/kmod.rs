@@ -130,12 +130,12 @@ fn resource(declared: Declared) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
     let settings = file("/etc/modprobe.d", has_settings.then_some(settings))?;
     let boot = file("/etc/modules-load.d", persist.then(|| format!("{name}\n")))?;
     let live: Arc<dyn Resource> = Arc::new(Managed::new(Live { name: name.clone(), is_loaded }));
-    // The options must be there before the module is loaded. A module that was loaded before, and a file of another
-    // origin, do not go with the resource.
-    let mains = match (is_loaded, persist) {
-        (true, true) => vec![1, 2],
-        (true, false) => vec![2],
-        (false, _) => vec![0],
+    // The options must be there before the module is loaded, and a module that cannot be loaded is not loaded at each
+    // boot. A module that was loaded before, and a file of another origin, do not go with the resource.
+    let (elements, mains) = match (is_loaded, persist) {
+        (true, true) => (vec![settings, live, boot], vec![1, 2]),
+        (true, false) => (vec![settings, live, boot], vec![1]),
+        (false, _) => (vec![settings, boot, live], vec![0]),
     };
     let object = HostObject::KernelModule(name.clone());
     let extra = Footprint {
@@ -145,7 +145,7 @@ fn resource(declared: Declared) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
         ..Footprint::default()
     };
     let removal = || Removal::new().with("state", Value::Text("absent".to_owned()));
-    let sequence = Sequence::new(vec![settings, boot, live]).created_by(mains).with_extra(extra);
+    let sequence = Sequence::new(elements).created_by(mains).with_extra(extra);
     let sequence = sequence.sending("module", name);
     Ok(Arc::new(sequence.removed_by((is_loaded || blacklist).then(removal))))
 }

@@ -1,7 +1,7 @@
 //! SHA-256 sums of files, and the sum of a file that has not changed since it was read.
 
 use crate::failure::Failure;
-use crate::host::files::{Content, EntryStat, Fault, Files, Origin};
+use crate::host::files::{Content, EntryStat, Fault, Files, LARGEST_OF_OTHERS, Origin};
 use crate::host::wall;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -17,7 +17,8 @@ impl KnownSum {
     ///
     /// # Errors
     ///
-    /// Fails if the object is no regular file or cannot be read, or if `cancel` is cancelled.
+    /// Fails if the object is no regular file or cannot be read, if it is large and another user can change it, or if
+    /// `cancel` is cancelled.
     pub(crate) fn find_sum(
         &self,
         files: &Files,
@@ -32,6 +33,7 @@ impl KnownSum {
             {
                 return Ok(Some(sum.clone()));
             }
+            Files::guard_size(path, &seen)?;
             let sum = sum_of(origin, cancel)?;
             // A young state can still change without a new time of change.
             let age = wall().as_secs().cast_signed().saturating_sub(seen.changed.0);
@@ -42,9 +44,6 @@ impl KnownSum {
         find().map_err(|fault| files.trouble(fault, path))
     }
 }
-
-/// The largest file whose sum is computed for a value: a sparse file of a user would take hours.
-pub(crate) const LARGEST: u64 = 1 << 30;
 
 /// Returns the sum of a file that was just written, as lowercase hexadecimal digits; none if there is no file.
 ///
@@ -61,12 +60,12 @@ pub(crate) fn checksum_of(files: &Files, path: &Path) -> Result<Option<String>, 
 ///
 /// # Errors
 ///
-/// Fails if the object is no regular file, is larger than [`LARGEST`], or cannot be read.
+/// Fails if the object is no regular file, is larger than 1 GiB, or cannot be read.
 pub(crate) fn bounded_checksum_of(files: &Files, path: &Path) -> Result<Option<String>, Failure> {
     let origin = files.origin(path).map_err(|fault| files.trouble(fault, path))?;
     let Some(origin) = origin else { return Ok(None) };
     let size = origin.seen().size;
-    if size > LARGEST {
+    if size > LARGEST_OF_OTHERS {
         let what = format!("expected a file of at most 1 GiB, found {size} bytes");
         return Err(Failure::new(what));
     }

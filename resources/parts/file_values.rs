@@ -1,8 +1,10 @@
 //! The values that kinds with a file of their own send: its hash, size, owner, group and mode.
 
-use crate::host::files::{AccountKind, Content, Fault, Files, account_name, denies_others};
+use crate::host::files::{
+    AccountKind, Content, Fault, Files, LARGEST_OF_OTHERS, account_name, denies_others,
+};
 use crate::kind::{FieldType, Value};
-use crate::parts::checksum::LARGEST;
+
 use crate::values::{SendSpec, Sent, SentValue};
 use rustix::fs::FileType;
 use std::path::Path;
@@ -41,7 +43,7 @@ pub(crate) fn read_file_values(
     if seen.kind == FileType::RegularFile {
         let size = i64::try_from(seen.size).unwrap_or(i64::MAX);
         sent.push(("size", SentValue::Shown(Value::Int(size))));
-        if !is_sensitive && !denies_others(seen.mode) && seen.size <= LARGEST {
+        if !is_sensitive && !denies_others(seen.mode) && seen.size <= LARGEST_OF_OTHERS {
             let mut content = Content::default();
             content.push(files.origin_at(&spot, &seen)?);
             sent.push(("hash", text(format!("sha256:{}", content.sha256(cancel)?))));

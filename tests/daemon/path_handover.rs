@@ -59,3 +59,32 @@ fn an_exchange_of_paths_loses_nothing() {
     host.wait_until("what we made is removed", || !host.exists("x"));
     assert!(host.exists("y"), "the object existed before");
 }
+
+/// A resource that names another object leaves the former one on the host, and says so once.
+#[test]
+fn a_former_object_that_stays_is_named() {
+    let declared = |path: &str, line: &str| {
+        graph(&format!(
+            "  file: [{{name: conf, path: $DIR/{path}, content: \"x\\n\", {DELETE}}}]\n  \
+             line: [{{name: setting, path: $DIR/lines, line: {line}, {DELETE}}}]\n"
+        ))
+    };
+    let host = Host::with(&declared("one", "a=1"));
+    host.write("lines", "first\n");
+    host.apply().exits(0).prints_nothing_of("undeclared");
+    host.graph(&declared("two", "a=2"));
+    let one = "file[conf]: declared with another object; the former one stays, remove it by hand: $DIR/one";
+    host.plan().exits(0).prints("undeclared objects that stay:").prints(one);
+    let applied = host.apply();
+    applied.exits(0).prints(one).prints("line[setting]").prints("a=1");
+    assert!(host.exists("one") && host.exists("two"));
+    assert_eq!(host.read("lines"), "first\na=1\na=2\n");
+    host.apply().exits(0).prints_nothing_of("the former one");
+    // Another resource has the former object.
+    let both = format!(
+        "  file:\n  - {{name: conf, path: $DIR/three, content: \"x\\n\", {DELETE}}}\n  \
+         - {{name: other, path: $DIR/two}}\n"
+    );
+    host.graph(&graph(&both));
+    host.apply().exits(0).prints("file[conf]").prints_nothing_of("the former one");
+}

@@ -209,6 +209,12 @@ fn a_removed_key_is_written_again() {
     daemon.wait_for("key_restored");
     assert_eq!(std::fs::read(host.path("state/values.key")).expect("a key"), key);
     host.wait_until("the check value is back", || host.exists("state/values.key.check"));
+    // A truncated key is as good as a removed one.
+    for damage in ["", "short"] {
+        host.write("state/values.key", damage);
+        daemon.wait_for("key_restored");
+        assert_eq!(std::fs::read(host.path("state/values.key")).expect("a key"), key);
+    }
 }
 
 /// A write-ahead log contains the last commits. Those of a removed one are saved in the database, so that a kill loses
@@ -278,4 +284,14 @@ fn a_truncated_database_is_noticed() {
     shell(&host, ": > $DIR/state/state.db");
     is_noticed(&host, &daemon);
     assert!(ask(&host, &["status"]).stdout.contains("`state.db` was truncated"));
+}
+
+/// The last commits are in the write-ahead log alone.
+#[test]
+fn a_truncated_write_ahead_log_is_noticed() {
+    let host = Host::with(GRAPH);
+    let daemon = run(&host);
+    shell(&host, ": > $DIR/state/state.db-wal");
+    is_noticed(&host, &daemon);
+    assert!(ask(&host, &["status"]).stdout.contains("`state.db-wal` was truncated"));
 }

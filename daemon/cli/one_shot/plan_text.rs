@@ -34,7 +34,7 @@ impl Found {
         }
         self.conditions.lines().iter().for_each(print);
         if !self.left.is_empty() {
-            print(paint(Ink::Title, "undeclared resources whose objects stay:"));
+            print(paint(Ink::Title, "undeclared objects that stay:"));
         }
         for (name, why) in self.left.iter().take(LISTED) {
             let why = why.strip_prefix("undeclared; ").unwrap_or(why);

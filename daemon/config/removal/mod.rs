@@ -11,7 +11,9 @@ use super::{Link, LoadedGraph, Vertex};
 use serde_json::{Map, Value as Json, json};
 use std::sync::Arc;
 use steadfast_engine::{Meta, WindowId};
-use steadfast_resources::{FieldType, KindSpec, Removal, Resource, ResourceId, Value};
+use steadfast_resources::{
+    Claim, FieldType, KindSet, KindSpec, Removal, Resource, ResourceId, Value,
+};
 
 /// The key of the resources that a removal refreshes.
 const NOTIFIES: &str = "notifies";
@@ -65,6 +67,17 @@ impl Vertex {
         names.filter_map(|name| Some(name.as_str()?.into())).collect()
     }
 
+    /// Returns the claims of the object that stored removal data name; none if the data cannot be read.
+    #[must_use]
+    pub fn removed_claims(
+        kinds: &KindSet,
+        identity: &str,
+        (thing, text): (u64, &str),
+    ) -> Option<Vec<Claim>> {
+        let resource = removing_resource(kinds, identity, (thing, text)).ok()?;
+        Some(resource.footprint().claims)
+    }
+
     /// Returns the definition of the removal vertex of an identity.
     #[must_use]
     pub fn removal_definition(identity: &str, text: &str) -> u64 {
@@ -82,19 +95,8 @@ impl LoadedGraph {
         identity: &Arc<str>,
         (thing, text): (u64, &str),
     ) -> Result<usize, String> {
-        let unreadable = || "the stored removal data cannot be read".to_owned();
-        let ResourceId { kind, name, .. } = ResourceId::parse(identity).ok_or_else(unreadable)?;
-        let Some(spec) = self.kinds.find(kind) else {
-            return Err(format!("kind `{kind}` is not in this build"));
-        };
-        let json: Json = serde_json::from_str(text).map_err(|_malformed| unreadable())?;
-        let removal = read(spec, &json["fields"]).ok_or_else(unreadable)?;
-        if hash_of(&removal) != thing {
-            return Err("the stored removal data belongs to another object; discard it with `steadfast forget`".to_owned());
-        }
-        let resource = removal.build(spec, name).map_err(|invalid| {
-            invalid.first().map_or_else(unreadable, |invalid| invalid.what.clone())
-        })?;
+        let resource = removing_resource(&self.kinds, identity, (thing, text))?;
+        let json: Json = serde_json::from_str(text).unwrap_or_default();
         let window = self.window(json["when_allowed"].as_str());
         let meta = match window {
             Some(window) => Arc::new(Meta { window: Some(window), ..Meta::clone(&self.usual) }),
@@ -146,6 +148,32 @@ impl LoadedGraph {
         });
         u32::try_from(number).ok().map(WindowId)
     }
+}
+
+/// Builds the resource that removes an object by its stored removal data.
+///
+/// # Errors
+/// The reason why the object cannot be removed.
+fn removing_resource(
+    kinds: &KindSet,
+    identity: &str,
+    (thing, text): (u64, &str),
+) -> Result<Arc<dyn Resource>, String> {
+    let unreadable = || "the stored removal data cannot be read".to_owned();
+    let ResourceId { kind, name, .. } = ResourceId::parse(identity).ok_or_else(unreadable)?;
+    let Some(spec) = kinds.find(kind) else {
+        return Err(format!("kind `{kind}` is not in this build"));
+    };
+    let json: Json = serde_json::from_str(text).map_err(|_malformed| unreadable())?;
+    let removal = read(spec, &json["fields"]).ok_or_else(unreadable)?;
+    if hash_of(&removal) != thing {
+        let what =
+            "the stored removal data belongs to another object; discard it with `steadfast forget`";
+        return Err(what.to_owned());
+    }
+    removal
+        .build(spec, name)
+        .map_err(|invalid| invalid.first().map_or_else(unreadable, |invalid| invalid.what.clone()))
 }
 
 fn hash_of(removal: &Removal) -> u64 {

@@ -125,8 +125,11 @@ pub fn undo(
             Ok(done) => before.push(format!("{name}: {}", done.join(", "))),
             // The other steps go on, unless the undo was cancelled.
             Err(fault) => {
-                let is_cut_off = matches!(fault.why, Why::Revoked);
+                let (is_cut_off, touched) = (matches!(fault.why, Why::Revoked), fault.touched);
                 failed.push(host.files().trouble(fault, &path));
+                if touched {
+                    before.push(format!("{name}: a part, before the failure"));
+                }
                 if is_cut_off {
                     break;
                 }

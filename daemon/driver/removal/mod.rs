@@ -4,10 +4,11 @@
 //!
 //! Reading order: `plan.rs` (decides for each identity), `ownership.rs` (the component: created or adopted),
 //! `settle.rs` (a new graph), `may_leave.rs` (identities that may leave), `undeclared.rs` (records that stay),
-//! `renames.rs` (aliases), `handover.rs` (paths that change their resource), `notifications.rs` (refreshes after a
-//! removal).
+//! `renames.rs` (aliases), `handover.rs` (paths that change their resource), `former_objects.rs` (resources that change
+//! their object), `notifications.rs` (refreshes after a removal).
 
 mod expected;
+mod former_objects;
 pub(super) mod handover;
 pub(super) mod may_leave;
 pub(super) mod notifications;

@@ -86,7 +86,9 @@ impl Driver {
         }
         let forgotten = &self.ownership.pending_removals.forget;
         let released = self.ownership.released_paths(&self.graph, &installed.differs, forgotten);
-        for (identity, says) in std::mem::take(&mut self.ownership.pending_removals.messages) {
+        let former = self.ownership.former_objects(&self.graph, &installed.differs);
+        let messages = std::mem::take(&mut self.ownership.pending_removals.messages);
+        for (identity, says) in messages.into_iter().chain(former) {
             self.notifier.tell(&Notification::Undeclared {
                 identity: &identity,
                 message: &says,

@@ -143,9 +143,9 @@ impl Log {
         Ok(log)
     }
 
-    /// Returns true if the database is still at its path.
+    /// Returns true if the database is still at its path, with its last commits.
     pub(super) fn is_in_place(&self) -> bool {
-        self.place.change().is_none()
+        self.place.change().is_none() && !self.write_ahead.is_damaged()
     }
 
     /// Saves the content of a removed write-ahead log. Returns true if the log must be opened again.
@@ -160,11 +160,12 @@ impl Log {
     pub(super) fn begin_after_removal(&mut self) -> Result<(), Unwritable> {
         tracing::error!(
             event = "events_lost",
-            "the event log was removed while in use, and was recreated: {}",
+            "the event log was removed or truncated while in use, and was recreated: {}",
             self.place.path().display()
         );
         self.begin_anew(
-            "earlier events are lost: the event log was removed while in use".to_owned(),
+            "earlier events are lost: the event log was removed or truncated while in use"
+                .to_owned(),
         )
     }
 

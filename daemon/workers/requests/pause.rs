@@ -32,7 +32,8 @@ impl DaemonRequestHandler {
         let saved = self.of_driver_in(SAVED, Query::PauseSaved).await.unwrap_or_default();
         if let Some(why) = saved {
             let warning = format!(
-                "the pause cannot be stored now, and is lost if the daemon is killed: {why}"
+                "the pause cannot be stored now, and is lost if the daemon is killed: {}",
+                why.replace('\n', "; ")
             );
             replies.send_data(vec![warning]).await;
         }

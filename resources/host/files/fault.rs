@@ -1,5 +1,6 @@
 //! Failures of file system steps, with the knowledge whether anything was changed before.
 
+use crate::escape::is_deceptive;
 use crate::failure::Failure;
 use crate::host::files::objects::accounts::{AccountKind, account_name};
 use crate::permit::Revoked;
@@ -145,7 +146,7 @@ pub fn printable(path: &Path) -> String {
     let mut text = String::with_capacity(path.as_os_str().len());
     for chunk in path.as_os_str().as_bytes().utf8_chunks() {
         for letter in chunk.valid().chars() {
-            if letter.is_control() || is_direction_mark(letter) {
+            if is_deceptive(letter) {
                 text.extend(letter.escape_default());
             } else {
                 text.push(letter);
@@ -160,11 +161,6 @@ pub fn printable(path: &Path) -> String {
 
 const HEX: [&str; 16] =
     ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "a", "b", "c", "d", "e", "f"];
-
-/// Returns true for characters that make a terminal show text in another order.
-fn is_direction_mark(letter: char) -> bool {
-    matches!(letter, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
 
 #[cfg(test)]
 mod tests {

@@ -13,7 +13,7 @@ mod paths;
 mod prior_state;
 mod takeover;
 
-pub use content::new_content::{Content, Origin};
+pub use content::new_content::{Content, LARGEST_OF_OTHERS, Origin};
 pub use content::read::Comparison;
 pub use content::temp_names::is_temporary;
 pub use content::write::{Acceptance, Draft, Put};

@@ -6,7 +6,7 @@ use super::record::{Record, Shape, Unpacked, sum_of};
 use crate::failure::Failure;
 use crate::host::files::{
     AccountKind, Attributes, Content, DirWalk, Draft, Entered, Entry, EntryStat, Fault, Files,
-    Reach, denies_others, said,
+    Reach, Why, denies_others, said,
 };
 use crate::host::wall;
 use crate::parts::WriteFailure;
@@ -45,10 +45,20 @@ pub(super) struct Visited<'a> {
     pub(super) entry: &'a Unpacked,
 }
 
+/// The result of a visit.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Visit {
+    Unchanged,
+    Changed,
+    /// The entry may not be changed, and nothing below it.
+    Refused,
+}
+
 /// The entries below a directory of the tree.
 enum Level {
     Open(DirWalk),
-    /// The entries are not visited: the directory is missing, is claimed by another resource, or is a mount point.
+    /// The entries are not visited: the directory is missing, is claimed by another resource, is a mount point, or may
+    /// not be changed.
     Skipped,
 }
 
@@ -70,17 +80,18 @@ impl Destination {
             if !self.is_as_unpacked(files, visited, cancel)? {
                 changed.push(visited.entry.path.clone());
             }
-            Ok(false)
+            Ok(Visit::Unchanged)
         })
         .map_err(|fault| files.trouble(fault, &self.path))?;
         Ok(changed)
     }
 
-    /// Writes the entries that differ from the record, from the unpacked tree in a private folder.
+    /// Writes the entries that differ from the record, from the unpacked tree in a private folder. An entry that may
+    /// not be changed does not stop the repair of the others.
     ///
     /// # Errors
     ///
-    /// Fails if an entry cannot be written. The failure says whether anything was changed.
+    /// Fails if an entry cannot be written; the first failure counts. The failure says whether anything was changed.
     pub(super) fn repair_entries(
         &self,
         (files, permit): (&Files, &Permit),
@@ -88,29 +99,52 @@ impl Destination {
         tree: &Path,
     ) -> Result<(), WriteFailure> {
         let never = CancellationToken::new();
-        let repaired = self.visit(files, record, &mut |visited| {
+        let mut refused = Vec::new();
+        let mut touched = false;
+        let visited = self.visit(files, record, &mut |visited| {
             if self.is_as_unpacked(files, visited, &never)? {
-                return Ok(false);
+                return Ok(Visit::Unchanged);
             }
-            self.repair((files, permit), visited, tree).map(|()| true)
+            let fault = match self.repair((files, permit), visited, tree) {
+                Ok(()) => {
+                    touched = true;
+                    return Ok(Visit::Changed);
+                }
+                Err(fault) => fault,
+            };
+            let Why::Refused(failure) = fault.why else { return Err(fault) };
+            touched |= fault.touched;
+            refused.push(failure);
+            Ok(Visit::Refused)
         });
-        repaired.map_err(|fault| {
-            let touched = fault.touched;
-            WriteFailure { trouble: files.trouble(fault, &self.path), touched }
-        })
+        let failed = visited.err().map(|fault| {
+            touched |= fault.touched;
+            files.trouble(fault, &self.path)
+        });
+        let others = refused.len() + usize::from(failed.is_some());
+        let Some(trouble) = failed.or_else(|| refused.into_iter().next()) else { return Ok(()) };
+        let what = match others - 1 {
+            0 => trouble.what,
+            others => format!("{}\nentries with other failures: {others}", trouble.what),
+        };
+        Err(WriteFailure { trouble: Failure { what, ..trouble }, touched })
     }
 
-    /// Calls a function for each recorded entry. The function returns true if it has changed the entry.
+    /// Calls a function for each recorded entry.
     pub(super) fn visit(
         &self,
         files: &Files,
         record: &Record,
-        visitor: &mut dyn FnMut(&Visited<'_>) -> Result<bool, Fault>,
+        visitor: &mut dyn FnMut(&Visited<'_>) -> Result<Visit, Fault>,
     ) -> Result<(), Fault> {
         let Some((top, below)) = record.entries.split_first() else { return Ok(()) };
         let Some(spot) = files.open_entry(&self.path)? else { return Ok(()) };
         let found = spot.look()?;
-        let mut touched = visitor(&Visited { spot: &spot, found, entry: top })?;
+        let visit = visitor(&Visited { spot: &spot, found, entry: top })?;
+        if visit == Visit::Refused {
+            return Ok(());
+        }
+        let mut touched = visit == Visit::Changed;
         let now = spot.look()?.filter(|now| now.kind == FileType::Directory);
         let Some(now) = now else { return Ok(()) };
         let top = spot.branch(&now, false).map_err(|fault| fault.after(touched))?;
@@ -217,8 +251,7 @@ impl Destination {
         let noted = spot.note(permit, found.as_ref(), loss(what, secret_mode));
         let noted = noted.map_err(|fault| fault.after(cleared))?;
         let made = match (&entry.shape, &found) {
-            (Shape::Directory, Some(seen)) => files
-                .guard_private(spot, seen, wanted)
+            (Shape::Directory, Some(seen)) => guard_directory(files, spot, (seen, wanted))
                 .and_then(|()| files.set_attributes(permit, spot, seen, differing(seen, wanted))),
             (Shape::Directory, None) => files.make_directory(permit, spot, wanted).map(drop),
             (Shape::Link(target), _) => {
@@ -235,16 +268,20 @@ impl Destination {
     }
 }
 
-/// Visits one entry of an open directory. Returns true if the entry was changed, and the entries below it.
+/// Visits one entry of an open directory. Returns true if the directory was changed, and the entries below.
 fn visit_entry(
     files: &Files,
     directory: &DirWalk,
     (path, entry): (&Path, &Unpacked),
-    visitor: &mut dyn FnMut(&Visited<'_>) -> Result<bool, Fault>,
+    visitor: &mut dyn FnMut(&Visited<'_>) -> Result<Visit, Fault>,
 ) -> Result<(bool, Level), Fault> {
     let spot = directory.open_entry(path);
     let found = spot.look()?;
-    let changed = visitor(&Visited { spot: &spot, found, entry })?;
+    let visit = visitor(&Visited { spot: &spot, found, entry })?;
+    if visit == Visit::Refused {
+        return Ok((false, Level::Skipped));
+    }
+    let changed = visit == Visit::Changed;
     let finish = || -> Result<Level, Fault> {
         if changed {
             files.sync_branch(directory)?;
@@ -262,6 +299,21 @@ fn visit_entry(
         })
     };
     finish().map(|level| (changed, level)).map_err(|fault| fault.after(changed))
+}
+
+/// Rejects a change of a directory's attributes if another user can have moved the directory to its name.
+fn guard_directory(
+    files: &Files,
+    spot: &Entry<'_>,
+    (seen, wanted): (&EntryStat, Attributes),
+) -> Result<(), Fault> {
+    let guarded = files.guard_private(spot, seen, wanted);
+    guarded.and_then(|()| files.guard_moved(spot, seen, wanted)).map_err(|fault| match fault.why {
+        Why::Refused(trouble) => {
+            Fault::refused(trouble.hint("move the directory away, or change its owner by hand"))
+        }
+        why => Fault { why, ..fault },
+    })
 }
 
 /// Returns the attributes that must change.

@@ -1,7 +1,7 @@
 //! Puts a new archive into a directory that has other objects, too: entries of the old archive go, and entries of the
 //! new one are written. Objects that no archive brought stay.
 
-use super::entries::{Destination, Visited, loss};
+use super::entries::{Destination, Visit, Visited, loss};
 use super::record::{Record, Shape, Unpacked};
 use crate::failure::Failure;
 use crate::host::files::{Fault, Files, Reach, said};
@@ -57,7 +57,7 @@ impl Destination {
             if !brought.contains(path.as_path()) && self.is_removable(files, visited)? {
                 outdated.insert(path.clone());
             }
-            Ok(false)
+            Ok(Visit::Unchanged)
         });
         visited.map_err(|fault| files.trouble(fault, &self.path))?;
         Ok(old.entries.iter().filter(|entry| outdated.contains(&entry.path)).collect())
@@ -83,11 +83,11 @@ impl Destination {
         let outdated: HashSet<&Path> = outdated.iter().map(|entry| entry.path.as_path()).collect();
         let mut full = Vec::new();
         let visited = self.visit(files, new, &mut |visited| {
-            let Some(found) = visited.found else { return Ok(false) };
+            let Some(found) = visited.found else { return Ok(Visit::Unchanged) };
             let path = visited.entry.path.as_path();
             let is_directory = found.kind == FileType::Directory;
             if is_directory && visited.entry.shape == Shape::Directory {
-                return Ok(false);
+                return Ok(Visit::Unchanged);
             }
             if !recorded.contains_key(path)
                 && !self.is_as_unpacked(files, visited, &CancellationToken::new())?
@@ -97,7 +97,7 @@ impl Destination {
             if is_directory {
                 full.push(path.to_owned());
             }
-            Ok(false)
+            Ok(Visit::Unchanged)
         });
         visited.map_err(|fault| files.trouble(fault, &self.path))?;
         for directory in full {

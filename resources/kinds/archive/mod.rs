@@ -143,7 +143,9 @@ struct Directory(Arc<Archive>);
 /// The way in which an unpacked tree comes into the directory.
 #[derive(Debug)]
 enum Placement {
-    /// The tree takes the place of the directory, which is absent, empty, or an unchanged former archive.
+    /// The directory is absent or empty.
+    Empty,
+    /// The tree takes the place of the directory, which is an unchanged former archive.
     Whole,
     /// The entries of the tree replace those of the former archive; other objects stay.
     Merged(Record),
@@ -274,7 +276,7 @@ impl Archive {
             Ok(spot.look()?.is_none() || spot.is_empty()?)
         };
         if is_empty().map_err(|fault| files.trouble(fault, &self.to.path))? {
-            return Ok(Placement::Whole);
+            return Ok(Placement::Empty);
         }
         let old = Record::read(files, &self.to.path)?;
         let old = old.filter(|old| !old.is_foreign && !old.entries.is_empty());
@@ -287,7 +289,9 @@ impl Archive {
             let hint = format!("empty it, or choose another: it has no list of entries ({RECORD})");
             return Err(said("unpack into", &self.to.path, why).hint(hint));
         };
+        // The owner of a directory could move objects of others into it before the former tree is removed as a whole.
         let is_pure = self.to.claimed.is_empty()
+            && old.is_closed(files)
             && undo::guard_unchanged(files, &self.to.path, &never).is_ok();
         Ok(if is_pure { Placement::Whole } else { Placement::Merged(old) })
     }

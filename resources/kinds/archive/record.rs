@@ -27,7 +27,7 @@ pub(super) struct Record {
     /// The directory itself with an empty path, and everything below it, each directory before its entries. Empty in
     /// the record of a program that stored no entries.
     pub(super) entries: Vec<Unpacked>,
-    /// Another user can have written the record; its entries are not read.
+    /// Another user can have written the record, or put another object in its place; its entries are not read.
     pub(super) is_foreign: bool,
 }
 
@@ -81,6 +81,12 @@ impl Record {
         Ok(Self { stamp, entries, is_foreign: false })
     }
 
+    /// Returns true if only root and this process's user can put objects into the directories.
+    pub(super) fn is_closed(&self, files: &Files) -> bool {
+        let mut directories = self.entries.iter().filter(|it| it.shape == Shape::Directory);
+        directories.all(|it| (it.uid == 0 || it.uid == files.own_uid()) && it.mode & 0o022 == 0)
+    }
+
     /// Reads the record of a directory; none if there is no record.
     ///
     /// # Errors
@@ -92,7 +98,7 @@ impl Record {
             let Some(spot) = files.open_entry(&path)? else { return Ok(None) };
             let Some(seen) = spot.look()? else { return Ok(None) };
             if seen.kind != FileType::RegularFile {
-                return Err(Fault::refused(said("read", &path, "not a regular file")));
+                return Ok(Some((Vec::new(), seen)));
             }
             let too_large = || Fault::refused(said("read", &path, "the file exceeds 64 MiB"));
             let bytes = spot.content(&seen, LARGEST)?.ok_or_else(too_large)?;
@@ -101,7 +107,7 @@ impl Record {
         let read = read().map_err(|fault| files.trouble(fault, &path))?;
         let Some((bytes, seen)) = read else { return Ok(None) };
         let text = String::from_utf8_lossy(&bytes);
-        if !files.owns(&seen) || seen.links != 1 {
+        if !files.owns(&seen) || seen.links != 1 || seen.kind != FileType::RegularFile {
             let stamp = text.lines().next().unwrap_or_default().trim().to_owned();
             return Ok(Some(Self { stamp, entries: Vec::new(), is_foreign: true }));
         }

@@ -5,10 +5,10 @@ use super::listing::judge;
 use super::record::{RECORD, Record};
 use super::{Archive, Format, Origin, Placement};
 use crate::failure::Failure;
-use crate::host::files::{Content, Draft, Fault, Files, said};
+use crate::host::files::{AccountKind, Content, Draft, Fault, Files, said};
 use crate::host::input_trust::Reader;
 use crate::host::{Command, Host};
-use crate::parts::checksum::{LARGEST, checksum_of};
+use crate::parts::checksum::checksum_of;
 use crate::parts::commands::{command, run_change};
 use crate::parts::staging::Staging;
 use crate::parts::tree_listing::list_tree;
@@ -38,6 +38,10 @@ mkdir -- "$2"
 find "$1" -mindepth "$3" -maxdepth "$3" -exec mv -t "$2" -- {} +
 "#;
 
+/// Puts the new tree in the place of nothing or of an empty directory, in one step. The arguments are the place and the
+/// new tree.
+const PLACE: &str = r#"mv -T -- "$2" "$1""#;
+
 /// Puts the new tree in the place of the old one. The arguments are the place, the new tree and a name for the old one.
 /// If the second step fails, the old tree comes back.
 const SWAP: &str = r#"
@@ -66,6 +70,10 @@ pub(super) async fn replace(
                 own.placement(host.files(), &record).map(|placement| (placement, record))
             });
             match placed.await.and_then(|placed| placed) {
+                Ok((Placement::Empty, _)) => {
+                    let place = archive.to.path.display().to_string();
+                    run_script(host, permit, PLACE, &[&place, &tree]).await
+                }
                 Ok((Placement::Whole, _)) => {
                     let place = archive.to.path.display().to_string();
                     let old = staging.join("old").display().to_string();
@@ -181,7 +189,9 @@ async fn prepare(
             // The copy cannot change between the comparison and the unpacking.
             let packed = staging.join("archive");
             let (from, to, own_permit) = (path.clone(), packed.clone(), permit.for_thread());
-            let copy = move |host: &Host| copy_source(host.files(), &own_permit, &from, &to);
+            let source =
+                Source { path: from, owner: archive.to.owner.clone(), has_sum: wanted.is_some() };
+            let copy = move |host: &Host| source.copy(host.files(), &own_permit, &to);
             let copied = on_thread(host, copy).await.and_then(|copied| copied);
             copied.map_err(WriteFailure::untouched)?;
             let copied = packed.clone();
@@ -220,35 +230,55 @@ async fn prepare(
     Ok((tree, record))
 }
 
-/// Copies an archive of the host into the private folder: a regular file, and no link or private file of root that
-/// another user has put at the path.
-///
-/// # Errors
-///
-/// Fails if the file is absent, no regular file, or too large for a file that another user can change.
-fn copy_source(files: &Files, permit: &Permit, from: &Path, to: &Path) -> Result<(), Failure> {
-    let copy = || -> Result<(), Fault> {
-        let refused = |why: &str| Fault::refused(said("unpack", from, why));
-        let Some(origin) = files.origin(from)? else {
-            return Err(refused("the archive does not exist"));
+/// An archive on the host.
+struct Source {
+    path: PathBuf,
+    /// The owner of the unpacked files, who may choose their content.
+    owner: Option<String>,
+    /// The archive has a declared checksum, so that nobody can choose its content.
+    has_sum: bool,
+}
+
+impl Source {
+    /// Copies the archive into the private folder: a regular file, and no link or private file of root that another
+    /// user has put at the path.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file is absent or no regular file, if another user can choose its content, or if it is too large
+    /// for a file that another user can change.
+    fn copy(&self, files: &Files, permit: &Permit, to: &Path) -> Result<(), Failure> {
+        let from = self.path.as_path();
+        let copy = || -> Result<(), Fault> {
+            let refused = |why: &str| said("unpack", from, why);
+            let Some(origin) = files.origin(from)? else {
+                return Err(Fault::refused(refused("the archive does not exist")));
+            };
+            let seen = *origin.seen();
+            if seen.kind != FileType::RegularFile {
+                return Err(Fault::refused(refused("not a regular file")));
+            }
+            let owner = self.owner.as_ref();
+            let owner = owner.map(|name| files.accounts().number(AccountKind::User, name));
+            let owner = owner.transpose().map_err(Fault::refused)?;
+            let reader = Reader::here().on_behalf_of(owner);
+            let doubt = reader.doubts_on_the_way(from).or_else(|| reader.doubts_seen(from, &seen));
+            if let Some(doubt) = doubt.filter(|_| reader.is_strict()) {
+                if !self.has_sum {
+                    let mut failure = refused("another user can change the archive");
+                    failure.what.push_str(&format!("\n{doubt}"));
+                    let hint = "declare its `checksum`, or make root the owner of the file and all parent directories";
+                    return Err(Fault::refused(failure.hint(hint)));
+                }
+                Files::guard_size(from, &seen)?;
+            }
+            let Some(spot) = files.open_entry(to)? else { return Err(Fault::moved()) };
+            let mut content = Content::default();
+            content.push(origin);
+            files.put(permit, &spot, &Draft::private(&content)).map(drop)
         };
-        let seen = *origin.seen();
-        if seen.kind != FileType::RegularFile {
-            return Err(refused("not a regular file"));
-        }
-        let reader = Reader::here();
-        let doubts = || reader.doubts_on_the_way(from).or_else(|| reader.doubts_seen(from, &seen));
-        if seen.size > LARGEST && reader.is_strict() && doubts().is_some() {
-            let hint = "make root the owner of the file and all parent directories";
-            let why = "another user can change the file, and it is larger than 1 GiB";
-            return Err(Fault::refused(said("unpack", from, why).hint(hint)));
-        }
-        let Some(spot) = files.open_entry(to)? else { return Err(Fault::moved()) };
-        let mut content = Content::default();
-        content.push(origin);
-        files.put(permit, &spot, &Draft::private(&content)).map(drop)
-    };
-    copy().map_err(|fault| files.trouble(fault, from))
+        copy().map_err(|fault| files.trouble(fault, from))
+    }
 }
 
 async fn unpack(

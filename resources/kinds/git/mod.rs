@@ -128,6 +128,13 @@ struct Found {
 }
 
 impl Tree {
+    /// Makes a tree as it is, for queries as its owner.
+    fn present(path: PathBuf, user: Option<String>) -> Self {
+        let version = "HEAD".to_owned();
+        let (update, force, verify) = (false, false, false);
+        Self { path, repo: None, version, update, depth: None, force, verify, user, timeout: QUERY }
+    }
+
     /// Returns a command of git in the tree, with everything off that a repository could run.
     fn git(&self, words: &[&str]) -> Command {
         let path = self.path.display().to_string();
@@ -169,7 +176,12 @@ impl Tree {
         words: &[&str],
     ) -> Result<Finished, Failure> {
         let finished = host.query(&self.git(words), cancel).await;
-        finished.map_err(|trouble| trouble.hint("`git` needs the package git"))
+        let finished = finished.map_err(|trouble| trouble.hint("`git` needs the package git"))?;
+        // The owner of the tree can stop git, such as with a FIFO in place of a file. Further queries would stop, too.
+        match finished.end {
+            End::TimedOut => Err(self.unreadable(words, &finished)),
+            End::Exited(_) | End::Killed(_) | End::Cancelled { .. } => Ok(finished),
+        }
     }
 
     /// Returns the output of a query of one line; none if git ends with another code than 0.
@@ -282,17 +294,7 @@ pub(crate) async fn live_tree(
     user: Option<String>,
 ) -> Result<Option<LiveTree>, Failure> {
     let cancel = CancellationToken::new();
-    let tree = Tree {
-        path: path.to_owned(),
-        repo: None,
-        version: "HEAD".to_owned(),
-        update: false,
-        depth: None,
-        force: false,
-        verify: false,
-        user,
-        timeout: QUERY,
-    };
+    let tree = Tree::present(path.to_owned(), user);
     let Some(found) = tree.look(host, &cancel).await? else { return Ok(None) };
     let (Some(repo), Some(head)) = (found.repo, found.head) else { return Ok(None) };
     let stored = tree.line(host, &cancel, &["config", "--get", "steadfast.version"]).await?;

@@ -1,6 +1,6 @@
 //! Removal, and undo of the first clone: a working tree without work of others is removed.
 
-use super::{QUERY, Tree, VERSION, tree_owner};
+use super::{Tree, VERSION, tree_owner};
 use crate::failure::Failure;
 use crate::host::files::{Files, said};
 use crate::host::{End, Host};
@@ -61,17 +61,7 @@ impl RemovalGuard for Unchanged {
             let (path, is_undo) = (self.path.clone(), self.is_undo);
             on_thread(host, move |host| guard_owners(host.files(), &path, is_undo)).await??;
             let user = tree_owner(host, &self.path).await?.flatten();
-            let tree = Tree {
-                path: self.path.clone(),
-                repo: None,
-                version: "HEAD".to_owned(),
-                update: false,
-                depth: None,
-                force: false,
-                verify: false,
-                user,
-                timeout: QUERY,
-            };
+            let tree = Tree::present(self.path.clone(), user);
             guard_unchanged((&tree, self.is_undo), host, cancel).await
         })
     }

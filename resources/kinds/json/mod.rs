@@ -27,6 +27,7 @@ fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>
         format: Format::Json,
         path: value.path,
         wanted: value.wanted,
+        text: value.text,
         is_secret: value.shared.is_sensitive,
     };
     Ok(value.shared.into_resource(value.part, editor, value.removal))

@@ -23,6 +23,18 @@ fn values_are_changed_in_place() {
     assert_eq!(edit(&SPEC, &string, TEXT), TEXT.replace("80", "\"80\""));
 }
 
+/// A version number in quotes stays a string; a declared type replaces it.
+#[test]
+fn a_string_stays_a_string() {
+    let text = "{\"version\": \"1.9\", \"on\": \"false\"}";
+    assert_eq!(set("version", "1.10", text), text.replace("1.9", "1.10"));
+    assert_eq!(set("version", "1.9", text), text);
+    assert_eq!(set("on", "true", text), text.replace("false", "true"));
+    assert_eq!(set("version", "[1]", text), text.replace("\"1.9\"", "[1]"));
+    let tree = [("key", "on"), ("value", "true"), ("type", "tree")];
+    assert_eq!(edit(&SPEC, &tree, text), text.replace("\"false\"", "true"));
+}
+
 #[test]
 fn keys_are_added_behind_the_last_one() {
     assert_eq!(

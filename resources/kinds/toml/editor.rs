@@ -17,12 +17,14 @@ use toml_edit::{Document, InlineTable, Item, Table, Value};
 const UNKNOWN: &str = "this place of the file cannot be edited safely";
 
 /// An editor of one value.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct TomlEditor {
     /// The keys of the value.
     pub(super) path: Vec<String>,
     /// The declared value; none if it must be absent.
     pub(super) wanted: Option<Tree>,
+    /// The string that takes the place of a string of the file, instead of the declared value.
+    pub(super) text: Option<String>,
     pub(super) is_secret: bool,
 }
 
@@ -55,6 +57,10 @@ impl TomlEditor {
         let before = table_tree(document.as_table());
         let shown = |tree: Option<&Tree>| tree.map(to_toml).unwrap_or_default();
         let (found, wanted) = (before.get(&self.path), self.wanted.as_ref());
+        if let (Some(Tree::Text(_)), Some(string)) = (found, &self.text) {
+            let wanted = Some(Tree::Text(string.clone()));
+            return Self { wanted, text: None, ..self.clone() }.change(text);
+        }
         let edited = |text| Edited { text, from: shown(found), to: shown(wanted) };
         let is_same = match (found, wanted) {
             (None, None) => true,

@@ -18,7 +18,8 @@ fn values_are_changed_in_place() {
     assert_eq!(set("server.\"a.b\"", "q", TEXT), TEXT);
     assert_eq!(set("server.tls.min", "1.3", TEXT), TEXT.replace("1.2", "1.3"));
     assert_eq!(set("item.1.id", "3", TEXT), TEXT.replace("id = 2", "id = 3"));
-    assert_eq!(set("name", "2024-01-02", TEXT), TEXT.replace("\"x\"", "2024-01-02"));
+    assert_eq!(set("name", "2024-01-02", TEXT), TEXT.replace("\"x\"", "\"2024-01-02\""));
+    assert_eq!(set("server.port", "2024-01-02", TEXT), TEXT.replace("80", "2024-01-02"));
     assert_eq!(
         set("name", "{\"a\": [1, \"b\"]}", TEXT),
         TEXT.replace("\"x\"", "{ a = [1, \"b\"] }")

@@ -18,7 +18,7 @@ pub(crate) const KEY: FieldSpec = FieldSpec::new(
 pub(crate) const VALUE: FieldSpec = FieldSpec::new(
     "value",
     FieldType::Text,
-    "The value; also a list or a map. By default null, true, false, numbers, and JSON in brackets or quotes are read as such, and any other text and every secret is a string.",
+    "The value; also a list or a map. By default null, true, false, numbers, and JSON in brackets or quotes are read as such, and any other text and every secret is a string. A string of the file stays a string: \"80\" becomes \"8080\".",
 )
 .nested()
 .mode(FieldMode::Value)
@@ -27,7 +27,7 @@ pub(crate) const VALUE: FieldSpec = FieldSpec::new(
 pub(crate) const TYPE: FieldSpec = FieldSpec::new(
     "type",
     FieldType::Choice(&["auto", "string", "tree"]),
-    "string: the value is a string, even if it looks like a number. tree: the value is read as YAML or JSON, also on several lines.",
+    "string: the value is a string, even if it looks like a number. tree: the value is read as YAML or JSON, also on several lines, and replaces a string of the file.",
 )
 .default("auto")
 .receives(Receives::Shown);
@@ -39,6 +39,8 @@ pub(crate) struct DataValue {
     pub(crate) path: Vec<String>,
     /// The value; none if it must be absent.
     pub(crate) wanted: Option<Tree>,
+    /// The declared text, if it is read as another scalar than a string without a declared type.
+    pub(crate) text: Option<String>,
     pub(crate) part: String,
     pub(crate) removal: Option<Removal>,
 }
@@ -95,8 +97,11 @@ pub(crate) fn read_fields(
         }
         None => None,
     };
+    let is_scalar = |it: &Tree| !matches!(it, Tree::Text(_) | Tree::List(_) | Tree::Map(_));
+    let is_doubtful = kind.unwrap_or(0) == 0 && wanted.as_ref().is_some_and(is_scalar);
+    let text = text.filter(|_| is_doubtful).map(|text| text.reveal().to_owned());
     let removal = shared.removal().map(|it| it.with("key", Value::Text(key.clone())));
     let part = format!("the value {}", path.join("."));
     let wanted = wanted.filter(|_| shared.is_present);
-    reader.finish(DataValue { shared, path, wanted, part, removal })
+    reader.finish(DataValue { shared, path, wanted, text, part, removal })
 }

@@ -62,13 +62,15 @@ impl Format {
 }
 
 /// An editor of one value.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct DataEditor {
     pub(crate) format: Format,
     /// The keys of the value.
     pub(crate) path: Vec<String>,
     /// The declared value; none if it must be absent.
     pub(crate) wanted: Option<Tree>,
+    /// The string that takes the place of a string of the file, instead of the declared value.
+    pub(crate) text: Option<String>,
     pub(crate) is_secret: bool,
 }
 
@@ -78,6 +80,10 @@ impl DataEditor {
         let before = root.as_ref().map_or(Tree::Map(Vec::new()), Node::to_tree);
         let shown = |tree: Option<&Tree>| tree.map(|it| to_json(it, None)).unwrap_or_default();
         let (found, wanted) = (before.get(&self.path), self.wanted.as_ref());
+        if let (Some(Tree::Text(_)), Some(string)) = (found, &self.text) {
+            let wanted = Some(Tree::Text(string.clone()));
+            return Self { wanted, text: None, ..self.clone() }.change(text);
+        }
         let is_same = match (found, wanted) {
             (None, None) => true,
             (Some(found), Some(wanted)) => found.is_same(wanted),

@@ -76,6 +76,8 @@ fn a_module_in_the_kernel_itself_counts_as_loaded() {
     // A kernel without loadable modules has no table.
     simulated.machine.remove("/proc/modules").unwrap();
     assert_eq!(simulated.hold(&built_in), Outcome::Unchanged);
-    let (what, _) = simulated.fails(&valid("kmod", "missing", &[("persist", "false")]));
+    let (what, _) = simulated.fails(&valid("kmod", "missing", &[]));
     assert!(what.contains("Module missing not found"), "{what}");
+    let at_boot = simulated.machine.content("/etc/modules-load.d/steadfast-missing.conf");
+    assert!(at_boot.is_none(), "a module that cannot be loaded is not loaded at each boot");
 }

@@ -186,12 +186,25 @@ fn a_source_that_another_user_leads_elsewhere_is_refused() {
     ] {
         shell(folder.path(), &format!("rm -f theirs/a.tar; {script}"));
         // With `creates` the source is read for the unpacking alone.
-        let given = [("source", source.to_str().unwrap()), ("creates", "app-1/bin/run")];
+        let checksum = sum(b"");
+        let given = [
+            ("source", source.to_str().unwrap()),
+            ("creates", "app-1/bin/run"),
+            ("checksum", &checksum),
+        ];
         let said = refused(&resource("archive", &to, &given));
         assert!(said.contains(expected), "{script}: {said}");
         assert!(!to.exists() && is_clean(folder.path()), "{script}");
     }
-    // A plain file of the user is unpacked: the graph names it.
+    // A plain file of the user is unpacked if its checksum is declared, or for the user.
     shell(folder.path(), "rm theirs/a.tar; cp private/a.tar theirs/a.tar; chown 1000 theirs/a.tar");
-    made(&resource("archive", &to, &[("source", source.to_str().unwrap())]));
+    let given = ("source", source.to_str().unwrap());
+    let said = refused(&resource("archive", &to, &[given]));
+    assert!(said.contains("another user can change the archive"), "{said}");
+    assert!(!to.exists() && is_clean(folder.path()));
+    let checksum = sum(&fs::read(&source).unwrap());
+    made(&resource("archive", &to, &[given, ("checksum", &checksum)]));
+    let home = folder.path().join("home");
+    made(&resource("archive", &home, &[given, ("owner", "1000")]));
+    assert_eq!(fs::metadata(home.join("app-1")).unwrap().uid(), 1000);
 }

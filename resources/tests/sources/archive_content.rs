@@ -1,6 +1,6 @@
 //! `archive`: the content of the directory is compared and repaired, and the first unpacking can be undone.
 
-use crate::support::{check, hold, made, refused, resource, shell};
+use crate::support::{check, failed, hold, made, refused, resource, shell};
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -168,6 +168,89 @@ fn a_list_of_another_user_is_replaced() {
     made(&unpacked.archive);
     assert_eq!(fs::metadata(&record).unwrap().uid(), 0);
     assert_eq!(fs::metadata(unpacked.to("bin/run")).unwrap().mode() & 0o7777, 0o755);
+}
+
+/// A directory of root, with its content, is not given to the owner of the unpacked directory who has moved it there.
+/// The other entries are repaired.
+#[test]
+fn a_moved_directory_of_root_is_not_given_away() {
+    let unpacked = Unpacked::new();
+    if fs::metadata(unpacked.folder.path()).unwrap().uid() != 0 {
+        return;
+    }
+    let (to, source) = (unpacked.to(""), unpacked.folder.path().join("a.tgz"));
+    let given = [("source", source.to_str().unwrap()), ("strip", "1"), ("owner", "1000")];
+    let archive = resource("archive", &unpacked.folder.path().join("to"), &given);
+    made(&archive);
+    shell(
+        &to,
+        "mkdir ../roots; echo root >../roots/run; rm -r bin; mv ../roots bin; rm etc/conf; chmod 600 bin/run",
+    );
+    let (said, touched) = failed(&archive);
+    assert!(said.contains("others can have moved it there") && touched, "{said}");
+    let state = shell(&to, "stat -c %u bin; stat -c '%u %a' bin/run; cat bin/run");
+    assert_eq!(state, "0\n0 600\nroot", "nothing below is changed");
+    assert_eq!(fs::metadata(to.join("etc/conf")).unwrap().uid(), 1000, "others are repaired");
+    shell(&to, "mv bin ../roots");
+    made(&archive);
+    assert_eq!(fs::metadata(to.join("bin/run")).unwrap().uid(), 1000);
+}
+
+/// The owner of the directory could move objects of others into the former directory while it is removed as a whole, so
+/// the entries are replaced one by one. A directory of root is replaced as a whole.
+#[test]
+fn a_directory_of_a_user_is_not_removed_as_a_whole() {
+    let unpacked = Unpacked::new();
+    if fs::metadata(unpacked.folder.path()).unwrap().uid() != 0 {
+        return;
+    }
+    let inode = || fs::metadata(unpacked.to("")).unwrap().ino();
+    let former = inode();
+    made(&next(&unpacked, "b.tgz"));
+    assert_ne!(inode(), former);
+    let path = unpacked.folder.path().join("to");
+    for (name, is_same) in [("a.tgz", false), ("b.tgz", true)] {
+        let source = unpacked.folder.path().join(name);
+        let given = [("source", source.to_str().unwrap()), ("strip", "1"), ("owner", "1000")];
+        let former = inode();
+        made(&resource("archive", &path, &given));
+        assert_eq!(inode() == former, is_same, "{name}");
+    }
+    assert!(!unpacked.to("etc/other").exists());
+}
+
+/// The owner of the directory puts other objects at the names of the record and of entries.
+#[test]
+fn other_objects_do_not_stop_a_repair() {
+    let unpacked = Unpacked::new();
+    if fs::metadata(unpacked.folder.path()).unwrap().uid() != 0 {
+        return;
+    }
+    let (to, source) = (unpacked.to(""), unpacked.folder.path().join("a.tgz"));
+    let given = [("source", source.to_str().unwrap()), ("strip", "1"), ("owner", "1000")];
+    let archive = resource("archive", &unpacked.folder.path().join("to"), &given);
+    made(&archive);
+    for (script, is_refused) in [
+        ("rm .steadfast-archive; mkfifo .steadfast-archive", false),
+        ("rm etc/conf; mkfifo etc/conf; rm bin/run", false),
+        ("ln -sf /etc/passwd .steadfast-archive", false),
+        // A second name can be one of a file of root.
+        ("ln .steadfast-archive ../link; rm bin/run", true),
+        ("rm ../link; ln etc/other ../link; rm etc/conf; echo bad >etc/other", true),
+        ("rm ../link", false),
+    ] {
+        shell(&to, script);
+        if is_refused {
+            let (said, touched) = failed(&archive);
+            assert!(said.contains("hard links") && touched, "{script}: {said}");
+        } else {
+            made(&archive);
+            assert!(matches!(hold(&archive), Outcome::Unchanged), "{script}");
+        }
+        let state =
+            shell(&to, "stat -c %F .steadfast-archive; cat bin/run etc/conf; stat -c %u bin/run");
+        assert_eq!(state, "regular file\nrun\none\n1000", "{script}");
+    }
 }
 
 #[test]

@@ -58,6 +58,23 @@ fn files_and_redirections_are_downloaded() {
     assert!(!path.exists());
 }
 
+/// A user who owns the directory puts a huge sparse file at the path, which is not read for its sum.
+#[test]
+fn a_huge_file_of_another_user_is_not_read() {
+    let (server, folder) = (Server::start(), tempdir().unwrap());
+    if fs::metadata(folder.path()).unwrap().uid() != 0 {
+        return;
+    }
+    let (url, checksum) = server.offer("/app", b"one");
+    let theirs = folder.path().join("theirs");
+    fs::create_dir(&theirs).unwrap();
+    std::os::unix::fs::chown(&theirs, Some(65534), Some(65534)).unwrap();
+    shell(&theirs, "truncate -s 8T app");
+    let given = [("url", url.as_str()), ("checksum", &checksum)];
+    let said = refused(&resource("fetch", &theirs.join("app"), &given));
+    assert!(said.contains("it is larger than 1 GiB"), "{said}");
+}
+
 #[test]
 fn credentials_reach_the_server_and_no_argument() {
     let (server, folder) = (Server::start(), tempdir().unwrap());

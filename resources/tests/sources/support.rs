@@ -84,12 +84,19 @@ pub(crate) fn made(resource: &Arc<dyn Resource>) -> Vec<String> {
 
 /// Applies a resource, asserts a failure without a change, and returns its message.
 pub(crate) fn refused(resource: &Arc<dyn Resource>) -> String {
+    let (what, touched) = failed(resource);
+    assert!(!touched, "{what}");
+    what
+}
+
+/// Applies a resource, asserts a failure, and returns its message, and true if something was changed.
+pub(crate) fn failed(resource: &Arc<dyn Resource>) -> (String, bool) {
     match hold(resource) {
-        Outcome::Failed { trouble, touched: false } => {
+        Outcome::Failed { trouble, touched } => {
             assert!(trouble.what.lines().next().unwrap().chars().count() <= 100, "{trouble}");
-            trouble.what
+            (trouble.what, touched)
         }
-        other => panic!("expected a refusal, found {other:?}"),
+        other => panic!("expected a failure, found {other:?}"),
     }
 }
 

@@ -53,6 +53,9 @@ pub struct Origin {
     seen: EntryStat,
 }
 
+/// The size limit in bytes of files that another user can change.
+pub const LARGEST_OF_OTHERS: u64 = 1 << 30;
+
 impl Files {
     /// Finds the object at a path to copy from. Links are followed where no other user can change them (S-1).
     /// Returns `None` if the path does not exist.
@@ -76,8 +79,8 @@ impl Files {
     ///
     /// # Errors
     ///
-    /// Fails if root would trust an object that an untrusted user can change, or would copy a private file of
-    /// root for another user.
+    /// Fails if root would trust an object that an untrusted user can change, would read a large file of another user,
+    /// or would copy a private file of root for another user.
     pub fn source(&self, path: &Path, reader: Reader) -> Result<Option<Origin>, Fault> {
         let found = self.origin(path)?;
         let doubt = found.as_ref().filter(|_| reader.is_strict()).and_then(|origin| {
@@ -88,9 +91,30 @@ impl Files {
             return Err(doubtful(path, &doubt));
         }
         if let Some(origin) = &found {
+            Self::guard_size(path, &origin.seen)?;
             self.guard_loan(&origin.directory, (path, &origin.seen), reader)?;
         }
         Ok(found)
+    }
+
+    /// Rejects a file of more than [`LARGEST_OF_OTHERS`] bytes that another user can change, also for that user: to read
+    /// a sparse file could take hours.
+    ///
+    /// # Errors
+    ///
+    /// Fails for such a file, if the reader is root.
+    pub fn guard_size(path: &Path, seen: &EntryStat) -> Result<(), Fault> {
+        let reader = Reader::here();
+        if seen.size <= LARGEST_OF_OTHERS || !reader.is_strict() {
+            return Ok(());
+        }
+        let doubt = reader.doubts_on_the_way(path).or_else(|| reader.doubts_seen(path, seen));
+        if doubt.is_none() {
+            return Ok(());
+        }
+        let why = "another user can change the file, and it is larger than 1 GiB";
+        let hint = "make root the owner of the file and all parent directories";
+        Err(Fault::refused(said("read", path, why).hint(hint)))
     }
 
     /// Rejects an object of a source directory that an untrusted user could change, if the reader is strict
@@ -98,10 +122,10 @@ impl Files {
     ///
     /// # Errors
     ///
-    /// Fails for such an object; the message names the owner or the mode.
+    /// Fails for such an object and for a large file of another user; the message names the owner or the mode.
     pub fn guard_trust(path: &Path, seen: &EntryStat, reader: Reader) -> Result<(), Fault> {
         let doubt = reader.doubts_seen(path, seen).filter(|_| reader.is_strict());
-        doubt.map_or(Ok(()), |doubt| Err(doubtful(path, &doubt)))
+        doubt.map_or_else(|| Self::guard_size(path, seen), |doubt| Err(doubtful(path, &doubt)))
     }
 
     /// Makes an origin of an examined object, if copying is safe.

@@ -7,6 +7,7 @@ use crate::host::files::paths::entry::{Entry, EntryStat};
 use crate::host::files::paths::protected_paths::{guard, sacred_inodes};
 use crate::host::files::paths::tree_walk::DEEPEST;
 use crate::host::files::prior_state::record::{Noted, denies_others};
+use crate::host::files::takeover::other_users::is_shut;
 use crate::host::kernel::{Entries, openat2, statat, unlinkat};
 use crate::permit::Permit;
 use crate::prior_state::Loss;
@@ -53,7 +54,8 @@ impl Files {
         let mut touched = false;
         if let (FileType::Directory, Reach::AllBelow { secret }) = (found.kind, reach) {
             let sacred = sacred_inodes();
-            let mut tree = Tree { permit, spot, secret, protected_paths: sacred, touched: false };
+            let mut tree =
+                Tree { files: self, permit, spot, secret, protected_paths: sacred, touched: false };
             let emptied = tree.empty(&spot.directory, spot.name, found);
             touched = tree.touched;
             emptied.map_err(|fault| fault.after(touched))?;
@@ -76,6 +78,7 @@ impl Files {
 
 /// A tree that is being emptied.
 struct Tree<'a> {
+    files: &'a Files,
     permit: &'a Permit,
     spot: &'a Entry<'a>,
     secret: bool,
@@ -89,6 +92,10 @@ struct Level {
     /// The name in the parent directory.
     name: OsString,
     entries: Entries,
+    /// Somebody besides its owner can have moved the directory, or one on the way to it, into the tree.
+    is_moved: bool,
+    /// The directory was moved and is closed to others: its content stays.
+    is_kept: bool,
 }
 
 impl Tree<'_> {
@@ -112,14 +119,21 @@ impl Tree<'_> {
             if matches!(bytes, b"." | b"..") {
                 continue;
             }
+            if level.is_kept {
+                return Err(self.refuse_moved(&levels));
+            }
             let name = OsStr::from_bytes(bytes);
-            let handle = Arc::clone(&level.handle);
+            let (handle, is_moved) = (Arc::clone(&level.handle), level.is_moved);
             if is_directory(&handle, name)? {
                 if levels.len() >= DEEPEST {
                     return Err(self.refuse("the tree is deeper than 200 directories"));
                 }
                 let name = name.to_owned();
-                levels.push(self.enter(&handle, &name)?);
+                let mut inner = self.enter(&handle, &name)?;
+                let found = seen(&inner.handle)?;
+                inner.is_moved = is_moved || self.files.is_movable_into(&handle, &found)?;
+                inner.is_kept = inner.is_moved && is_shut(&found);
+                levels.push(inner);
             } else {
                 let name = name.to_owned();
                 self.unlink((&handle, &levels), &name, AtFlags::empty())?;
@@ -142,7 +156,8 @@ impl Tree<'_> {
             return Err(self.refuse("the directory contains a protected directory"));
         }
         let entries = Entries::read_from(&handle).map_err(Fault::os("list"))?;
-        Ok(Level { handle: Arc::new(handle), name: name.to_owned(), entries })
+        let (handle, name) = (Arc::new(handle), name.to_owned());
+        Ok(Level { handle, name, entries, is_moved: false, is_kept: false })
     }
 
     fn unlink(
@@ -177,6 +192,14 @@ impl Tree<'_> {
         let secret = is_file && (self.secret || denies_others(found.mode));
         let losing = Loss { content: true, secret, purged: false, what: "removed" };
         spot.note(self.permit, Some(&found), losing).map(Some)
+    }
+
+    /// Rejects the removal of the content of the innermost directory.
+    fn refuse_moved(&self, levels: &[Level]) -> Fault {
+        let mut path = self.spot.path.to_owned();
+        path.extend(levels.iter().skip(1).map(|level| &level.name));
+        let why = "the directory is closed to others, and other users can have moved it there";
+        Fault::refused(said("remove", &path, why).hint("move the directory elsewhere"))
     }
 
     fn refuse(&self, why: &str) -> Fault {

@@ -36,6 +36,21 @@ pub(in crate::host::files) struct Listing {
 }
 
 impl Files {
+    /// Returns true if a user besides the owner of the inner directory can have moved it into the other one.
+    pub(in crate::host::files) fn is_movable_into(
+        &self,
+        directory: &OwnedFd,
+        inner: &EntryStat,
+    ) -> Result<bool, Fault> {
+        if !self.is_root() {
+            return Ok(false);
+        }
+        let (above, owner) = (seen(directory)?, Some(inner.uid));
+        let is_held = above.mode & 0o1000 != 0 && self.believes(above.uid, owner);
+        let is_closed = self.is_closed_directory(directory, &above, owner);
+        Ok(above.uid != inner.uid && !is_held && !is_closed)
+    }
+
     /// Rejects a change that gives a user a right to write or enter an object which that user did not have, if
     /// somebody besides its owner can have moved the object to this name. Regular files and empty directories
     /// are not rejected.

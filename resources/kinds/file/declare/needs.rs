@@ -10,7 +10,9 @@ impl File {
     pub(in crate::kinds::file) fn tokens(&self) -> Vec<HostObject> {
         let is_there =
             matches!(self.shape, Shape::Regular(_) | Shape::Directory(_) | Shape::Link(_));
-        let path = is_there.then(|| HostObject::Path(self.path.clone()));
+        // The removal of a tree comes before everything that is declared below, also before further removals.
+        let is_tree_removed = matches!(self.shape, Shape::Absent) && self.force;
+        let path = (is_there || is_tree_removed).then(|| HostObject::Path(self.path.clone()));
         path.into_iter().chain(HostObject::unit_of(&self.path)).collect()
     }
 

@@ -1,11 +1,11 @@
 //! The declared access list, extended attributes and capabilities of one object, as named values.
 
-use super::acl::{self, ACCESS, DEFAULT, Entry, Raw};
+use super::acl::{self, ACCESS, DEFAULT, Entry, Raw, Tag};
 use super::capabilities::{self, Capabilities};
 use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
-use crate::host::files::{EntryStat, ExtendedAttributes, Fault, Files, said};
+use crate::host::files::{Attributes, EntryStat, ExtendedAttributes, Fault, Files, said};
 use crate::parts::data::scalars::to_json;
 use crate::parts::data::tree::Tree;
 use crate::parts::{ValueSet, WriteFailure};
@@ -34,7 +34,7 @@ pub(super) struct ExtendedSet {
     /// The attributes by name; none for one that must not exist.
     pub(super) xattrs: Option<Vec<(String, Option<String>)>>,
     pub(super) capabilities: Option<Capabilities>,
-    /// Capabilities are given to a program that others can have chosen, too.
+    /// Capabilities and access are also given to objects that others can have put there.
     pub(super) force: bool,
     /// An absent object counts as converged. An undo sets this: it may have removed the object.
     pub(super) skips_absent: bool,
@@ -145,6 +145,14 @@ impl ExtendedSet {
                     .collect()
             };
             let (own, default) = (split(false), split(true));
+            if !self.force {
+                let given = own.iter().chain(&default).filter(|(entry, _)| entry.tag != Tag::Owner);
+                let rights = given.fold(0, |all, (entry, _)| all | u32::from(entry.rights));
+                // A list that opens the object counts as a mode that opens it to others.
+                let wanted = Attributes { mode: Some(seen.mode | rights), ..Attributes::default() };
+                files.guard_private(&spot, &seen, wanted)?;
+                files.guard_moved(&spot, &seen, wanted)?;
+            }
             let mode = (seen.mode, self.keeps_mode);
             // A list without accounts becomes the mode: the group gets its own rights back.
             let list = acl::build(&own, &list_of(&found, ACCESS), mode);

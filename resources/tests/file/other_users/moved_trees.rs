@@ -292,3 +292,72 @@ fn a_purge_of_a_moved_directory_keeps_what_is_private() {
     strangers::write(&own.join("private"), "x", 0o600);
     made(&host, &file(slash(&own), &given));
 }
+
+/// A user moves a directory that holds private objects of another user into a tree that is removed.
+#[test]
+fn a_removal_of_a_tree_keeps_what_is_private() {
+    demand_root();
+    for (top_owner, inner, private_owner, is_kept) in [
+        (OTHER, (OTHER, 0o1777), STRANGER, true),
+        (OTHER, (OTHER, 0o777), STRANGER, true),
+        (OTHER, (0, 0o1777), STRANGER, true),
+        (OTHER, (STRANGER, 0o755), STRANGER, true),
+        (OTHER, (OTHER, 0o755), OTHER, false),
+        (0, (0, 0o1777), STRANGER, false),
+    ] {
+        let (host, dir) = (Host::default(), scratch());
+        let top = dir.path().join("top");
+        make_directory(&top, (top_owner, 0o755));
+        make_directory(&top.join("pub"), inner);
+        make_directory(&top.join("pub/private"), (private_owner, 0o700));
+        fs::write(top.join("pub/private/f"), "x").unwrap();
+        fs::write(top.join("own"), "x").unwrap();
+        let absent = file(slash(&top), &[("state", "absent"), ("force", "true")]);
+        if is_kept {
+            let said = failed(&host, &absent);
+            assert!(said.contains("other users can have moved it there"), "{said}");
+        } else {
+            made(&host, &absent);
+        }
+        assert_eq!(top.join("pub/private/f").exists(), is_kept, "{top_owner} {inner:?}");
+    }
+}
+
+/// An access list is no way to open a private object that a user moved to a managed name.
+#[test]
+fn an_access_list_opens_no_moved_object() {
+    demand_root();
+    let (host, dir) = (Host::default(), scratch());
+    let home = dir.path().join("home");
+    make_directory(&home, (OTHER, 0o755));
+    for uid in [0, STRANGER] {
+        let name = home.join(format!("f{uid}"));
+        fs::write(&name, "secret").unwrap();
+        chown(&name, Some(uid), Some(uid)).unwrap();
+        chmod(&name, 0o600);
+        let directory = home.join(format!("d{uid}"));
+        make_directory(&directory, (uid, 0o700));
+        fs::write(directory.join("f"), "secret").unwrap();
+        for acl in ["user:games:r--", "group:games:r-x", "default:user:games:r-x"] {
+            if !acl.starts_with("default") {
+                refused(&host, &file(&name, &[("acl", acl)]));
+            }
+            refused(&host, &file(slash(&directory), &[("acl", acl)]));
+        }
+        assert_eq!((mode(&name), mode(&directory)), (0o600, 0o700));
+        // The user's own file, and one of the graph, get the list.
+        let own = home.join("own");
+        fs::write(&own, "x").unwrap();
+        chown(&own, Some(OTHER), Some(OTHER)).unwrap();
+        chmod(&own, 0o600);
+        made(&host, &file(&own, &[("acl", "user:nobody:r--")]));
+        fs::remove_file(&own).unwrap();
+    }
+    made(
+        &host,
+        &file(
+            dir.path().join("root"),
+            &[("content", "x"), ("mode", "0600"), ("acl", "user:games:r--")],
+        ),
+    );
+}

@@ -70,6 +70,7 @@ fn place(machine: &Machine, script: &str, arguments: &[&str]) -> Option<Ended> {
         [tree, stripped, "2"] if script.contains("-mindepth") => {
             done(machine.make_directories(stripped).and_then(|()| strip(machine, tree, stripped)))
         }
+        [place, new] if script.contains("mv -T") => done(machine.rename_over(new, place)),
         [place, new, old] if script.contains("mv -T") => {
             let is_there = exists(machine, place);
             let moved = if is_there { machine.rename_over(place, old) } else { Ok(()) };
