@@ -254,7 +254,10 @@ impl Driver {
                 self.tell_removed(id, true);
             }
             Outcome::Unchanged => self.tell_same(id),
-            Outcome::Failed { .. } => self.tell_trouble(id, ran),
+            Outcome::Failed { .. } => {
+                self.tell_trouble(id, ran);
+                self.tell_stored_answer(id);
+            }
             Outcome::Interrupted => {
                 let identity = self.graph.name(id);
                 self.notifier.tell(&Notification::Interrupted { identity, run: ran });
