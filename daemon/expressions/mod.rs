@@ -1,9 +1,10 @@
 //! Expressions of the graph language: their values, their types, the checker and the evaluation.
 //!
 //! This folder must never read a file, a clock or the environment: an expression depends on its inputs only. Reading
-//! order: `value`, `shared` (the content of lists and maps), `value_type`, `error`, `environment` and `scope` (the names of a place), `expression` (parse, check,
-//! evaluate), `text` (`${ }` in values), `syntax` (the text of an expression), `functions` (the closed list), `check`
-//! (the types), `evaluation` (by minijinja: expressions and templates).
+//! order: `value`, `shared` (the content of lists and maps), `value_type`, `error`, `environment` and `scope` (the
+//! names of a place), `expression` (parse, check, evaluate), `text` (`${ }` in values), `syntax` (the text of an
+//! expression), `functions` (the closed list), `check` (the types), `evaluation` (by minijinja: expressions and
+//! templates).
 
 mod check;
 mod environment;

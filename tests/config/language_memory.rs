@@ -43,7 +43,9 @@ fn written_maps_are_bounded() {
 fn repeated_reads_are_bounded() {
     let maps = vec!["{a: true}"; 2000].join(",");
     let head = format!("graph: g\nvars: {{a: [{maps}]}}\nresources:\n");
-    let rows = lines(2000, |n| format!("  - {{name: n{n}, when: \"(vars.a | length) > {n}\"}}\n"));
+    let rows = lines(2000, |n| {
+        format!("  - {{name: n{n}, when: '(vars.a | select(\"a\") | length) > {n}'}}\n")
+    });
     let message = "read more than 256 MiB of values";
     refused(&[("web.yaml", &format!("{head}  noop:\n{rows}"))], message);
     let rows = lines(11_000, |n| {

@@ -1,7 +1,7 @@
 //! `steadfast explain`: codes, kinds, topics and modules, from the tables and declarations that also check a graph.
 //!
-//! Reading order: this file (the lookup, kinds and fields), `topics`, `words` (keys and functions), `module` (the page of
-//! a module).
+//! Reading order: this file (the lookup, kinds and fields), `topics`, `words` (keys and functions), `module` (the page
+//! of a module).
 
 mod module;
 mod topics;

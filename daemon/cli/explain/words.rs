@@ -1,5 +1,5 @@
-//! The words of the graph language without a page of their own: keys, from the JSON Schema; functions, operators, types,
-//! filters and tests, from the tables of the expressions; and the fields of the kinds.
+//! The words of the graph language without a page of their own: keys, from the JSON Schema; functions, operators,
+//! types, filters and tests, from the tables of the expressions; and the fields of the kinds.
 
 use crate::config::json_schema;
 use crate::expressions::{TEMPLATE_FILTERS, TEMPLATE_TESTS, WORDS, all_functions};
@@ -90,16 +90,17 @@ fn meanings_of_key(word: &str) -> Vec<Meaning> {
         note(&file[word], ("a resource", None));
     }
     for (key, page) in [
-        ("vars_files", "vars_files"),
-        ("include", "include"),
-        ("assert", "assert"),
-        ("edges", "edges"),
-        ("secrets", "secrets"),
+        ("vars_files", Some("vars_files")),
+        ("include", Some("include")),
+        ("assert", Some("assert")),
+        ("edges", Some("edges")),
+        ("secrets", Some("secrets")),
+        ("collect", None),
     ] {
         let of_key = &schema["properties"][key];
         for entry in ["items", "additionalProperties"] {
             let found = &of_key[entry]["properties"][word];
-            note(found, (&format!("an entry of {key}"), Some(page)));
+            note(found, (&format!("an entry of {key}"), page));
         }
     }
     found

@@ -24,6 +24,8 @@ const BYTES_OF_RESOURCE: usize = 2 << 10;
 const MOST_READ: usize = 256 << 20;
 /// The share of a list or map that counts as read if no function copies it.
 const SHARE_OF_READ: usize = 16;
+/// The number of times that a list or map counts as read if a function copies it.
+const COPIES_OF_READ: usize = 2;
 /// The bytes that a map of a file, or one that an expression makes, takes besides its texts: its value and its type. A
 /// name of a variable stands for a map that exists, and makes none.
 const BYTES_OF_MAP: usize = 1536;
@@ -172,11 +174,12 @@ fn read_size(scope: &Scope, (name, is_copied): (&str, bool)) -> usize {
     if name.starts_with("facts") {
         return 0;
     }
-    match value_ref(scope, name) {
-        Some(value @ (Value::List(_) | Value::Map(_))) if !is_copied => {
-            value.size() / SHARE_OF_READ
-        }
-        value => value.map_or(0, Value::size),
+    let value = value_ref(scope, name);
+    let bytes = value.map_or(0, Value::size);
+    match value {
+        Some(Value::List(_) | Value::Map(_)) if is_copied => bytes.saturating_mul(COPIES_OF_READ),
+        Some(Value::List(_) | Value::Map(_)) => bytes / SHARE_OF_READ,
+        _ => bytes,
     }
 }
 

@@ -254,10 +254,7 @@ impl Driver {
                 self.tell_removed(id, true);
             }
             Outcome::Unchanged => self.tell_same(id),
-            Outcome::Failed { .. } => {
-                self.tell_trouble(id, ran);
-                self.tell_stored_answer(id);
-            }
+            Outcome::Failed { .. } => self.tell_trouble(id, ran),
             Outcome::Interrupted => {
                 let identity = self.graph.name(id);
                 self.notifier.tell(&Notification::Interrupted { identity, run: ran });
@@ -282,6 +279,7 @@ impl Driver {
             self.runs.metrics.note_failure(identity);
             self.notifier.tell(&Notification::Trouble { identity, trouble, run });
         }
+        self.tell_stored_answer(id);
     }
 
     fn tell_failed(&mut self, id: VertexId) {

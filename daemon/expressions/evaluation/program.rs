@@ -47,6 +47,12 @@ pub(in crate::expressions) fn add_missing_functions(engine: &mut Environment<'st
 
 fn add_function(engine: &mut Environment<'static>, function: &'static Function) {
     engine.add_filter(function.name, move |arguments: Rest<minijinja::Value>| {
+        // The length of a list or map needs no copy.
+        if let ("length", [value]) = (function.name, &*arguments.0)
+            && let (None, Some(length)) = (value.as_str(), value.len())
+        {
+            return Ok(length.into());
+        }
         let values = arguments.iter().map(from_engine).collect::<Result<Vec<_>, _>>();
         let count = arguments.len();
         let result = match values {
