@@ -103,8 +103,8 @@ fn the_example_modules_pass_their_cases() {
     let mut count = 0;
     for module in std::fs::read_dir(folder).expect("a folder") {
         let module = module.expect("a module").path();
-        let kinds = steadfast::config::KindSet::of_this_build();
-        let results = steadfast::config::test_module(&module, &kinds).expect("a module with cases");
+        let kinds = KindSet::of_this_build();
+        let results = config::test_module(&module, &kinds).expect("a module with cases");
         for result in results {
             assert!(result.differences.is_empty(), "{}: {result:?}", module.display());
             count += 1;
