@@ -114,6 +114,7 @@ where
     }
 }
 
+#[expect(clippy::into_iter_without_iter, reason = "`iter` is that of the content")]
 impl<'content, T> IntoIterator for &'content Shared<T>
 where
     &'content T: IntoIterator,

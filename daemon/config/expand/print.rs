@@ -25,7 +25,10 @@ pub(in crate::config) fn print_expansion(expansion: &Expansion) -> String {
 
 /// Returns the folder to which the relative paths of a document refer.
 fn base_of<'expansion>(expansion: &'expansion Expansion, document: &Document) -> &'expansion Path {
-    expansion.sources.get(document.source).map_or(Path::new("/"), |source| source.base.as_path())
+    expansion
+        .sources
+        .get(document.source)
+        .map_or_else(|| Path::new("/"), |source| source.base.as_path())
 }
 
 struct Printer<'expansion> {

@@ -163,7 +163,9 @@ impl PartReader {
             let copied = copy_nodes(&self.tree, *value, tree);
             if name == "recv" {
                 let rendered: Vec<usize> = tree.entries(copied).iter().map(|pair| pair.1).collect();
-                rendered.into_iter().for_each(|value| tree.mark_rendered(value));
+                for value in rendered {
+                    tree.mark_rendered(value);
+                }
             }
             pairs.push((copy_nodes(&self.tree, *key, tree), copied));
         }
