@@ -186,8 +186,9 @@ mod tests {
             value = Value::Map(pair.into_iter().collect());
         }
         assert!(value.size() > 1 << 60);
-        assert_eq!(value.value_type(), value.clone().value_type());
-        assert_eq!(value, value.clone());
+        let copy = value.clone();
+        assert_eq!(value.value_type(), copy.value_type());
+        assert_eq!(value, copy);
     }
 
     #[test]
