@@ -3,7 +3,7 @@
 use super::registry::GraphRegistry;
 use super::vertices::VertexTable;
 use crate::api::{GraphDiff, NameSample};
-use crate::config::Inactive;
+use crate::config::LoadedGraph;
 use std::sync::Arc;
 use steadfast_engine::VertexId;
 
@@ -20,13 +20,14 @@ impl NameSample {
 }
 
 impl GraphDiff {
-    /// Compares new vertices with the running graph. `differs` lists all vertices that may differ, `inactive` the
-    /// inactive resources of the new graph, by identity.
+    /// Compares new vertices with the running graph. `differs` lists all vertices that may differ, `loaded` has
+    /// the inactive resources of the new graph.
     pub(in crate::driver) fn between(
         running: &GraphRegistry,
         new: &VertexTable,
-        (differs, inactive): (&[VertexId], &[Inactive]),
+        (differs, loaded): (&[VertexId], &LoadedGraph),
     ) -> Self {
+        let inactive = loaded.inactive.as_slice();
         let (mut added, mut changed) = (Vec::new(), Vec::new());
         let mut kept = new.len() - differs.len();
         let is_removed = |id: VertexId| running.get(id).is_some_and(|entry| entry.removes);
