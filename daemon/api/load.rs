@@ -26,8 +26,14 @@ pub struct GraphDiff {
     pub changed: NameSample,
     /// Resources that only the old graph declares.
     pub removed: NameSample,
+    /// Resources that ran in the old graph and are inactive in the new one: their records stay.
+    #[serde(default)]
+    pub deactivated: NameSample,
     /// The number of resources with the same definition.
     pub unchanged: usize,
+    /// The number of all inactive resources of the new graph.
+    #[serde(default)]
+    pub inactive: usize,
     /// False for the first graph: all its resources are new, and are not named.
     pub again: bool,
 }

@@ -27,6 +27,8 @@ pub enum Phase {
     Running,
     /// The resource is as declared, as far as is known.
     Settled,
+    /// The resource is declared, and its condition is false or not known yet: it is not checked, and its records stay.
+    Inactive,
 }
 
 /// The status of one resource, with its reason.
@@ -172,6 +174,9 @@ pub struct ResourceDetails {
     /// The ownership record, if there is one.
     #[serde(default)]
     pub owned: Option<Ownership>,
+    /// The file and the line of the condition of an inactive resource.
+    #[serde(default)]
+    pub condition_at: Option<String>,
 }
 
 /// The status of selected resources.

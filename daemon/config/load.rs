@@ -68,6 +68,9 @@ pub(super) fn compile(
     problems: Problems,
     options: &Options,
 ) -> Result<LoadedGraph, Rejected> {
+    if sources.iter().any(|source| expand::printed::is_expanded(&source.text)) {
+        return read_printed(sources, problems, options);
+    }
     if sources.iter().any(|source| expand::detect::uses_language(&source.text)) {
         return expanded((sources, stored), problems, options);
     }
@@ -135,6 +138,46 @@ fn expanded(
         with_texts(LoadedGraph { used, sought, ..loaded }, expansion.sources, options)
     });
     loaded.map_err(|rejected| Rejected { sought: expansion.sought, ..rejected })
+}
+
+/// Loads an expanded graph, as `graph --expanded` prints it.
+fn read_printed(
+    sources: Vec<SourceFile>,
+    mut problems: Problems,
+    options: &Options,
+) -> Result<LoadedGraph, Rejected> {
+    let mut all: Vec<Arc<SourceFile>> = sources.into_iter().map(Arc::new).collect();
+    let given = all.len();
+    let (mut files, mut infos) = (Vec::new(), Vec::new());
+    let mut whole = if problems.is_empty() { checks::Whole::Yes } else { checks::Whole::No };
+    if given > 1 {
+        let what = "an expanded graph cannot be loaded together with other files";
+        problems.push(Problem::new(Code::Type, what).hint("load it alone"));
+        whole = checks::Whole::No;
+    }
+    let documents = all.first().map(Arc::clone).map_or_else(Vec::new, |first| {
+        expand::printed::read_expanded(&first, &mut problems).unwrap_or_default()
+    });
+    for (base, mut document) in documents {
+        // The relative paths of a module refer to its folder.
+        let known = all.iter().position(|source| source.base == base);
+        document.source = known.unwrap_or(all.len());
+        if let (None, Some(first)) = (known, all.first()) {
+            let (path, text) = (first.path.clone(), first.text.clone());
+            all.push(Arc::new(SourceFile::new(&first.display, path, base, text)));
+        }
+        let Some(source) = all.get(document.source) else { continue };
+        let file = read::read_document((source, &document), &options.kinds, &mut problems);
+        if file.unread {
+            whole = checks::Whole::No;
+        }
+        files.push(file);
+        infos.push(DocumentInfo { source: document.source, origin: Arc::clone(&document.origin) });
+    }
+    let loaded = checks::check(files, (&all, &infos), options, whole, &mut problems);
+    let loaded = finish_load(loaded, &all, problems)?;
+    all.truncate(given);
+    with_texts(loaded, all, options)
 }
 
 /// Returns the graph with its warnings, or all problems.

@@ -37,6 +37,7 @@ pub use checks::semaphores::RESERVED;
 pub use declared_text::declared_lines;
 pub use expand::ask::{Evaluated, Layer, evaluate_expression};
 pub use expand::modules::module_page::{ModulePage, ModuleParam, ModuleResource, describe_module};
+pub use expand::words::language_words;
 pub use format::{NotFormatted, format_graph};
 pub use lint::{Finding, LINTS, find_advice};
 pub(crate) use live_inputs::LiveInputs;
@@ -190,6 +191,8 @@ pub struct Inactive {
     pub values: Vec<(String, String)>,
     /// The missing value, such as `probe[old_tls]`; none if the condition is false.
     pub unknown_until: Option<String>,
+    /// The file and the line of the condition, such as `web.yaml:12`; none for a resource without a condition.
+    pub condition_at: Option<String>,
     /// The file, as an index in [`LoadedGraph::files`], and the line of the beginning.
     pub place: (usize, u32),
 }

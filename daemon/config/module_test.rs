@@ -8,7 +8,7 @@ use super::problem::{Problem, Problems, quoted};
 use super::read::files;
 use super::source_file::{SourceFile, whole};
 use super::{Options, compile, expand};
-use crate::expressions::Value;
+use crate::expressions::{Shared, Value};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -64,7 +64,7 @@ fn run_case((folder, file): (&Path, PathBuf), kinds: &KindSet) -> Result<CaseRes
     let facts = match case.get("facts") {
         Some(facts) => Value::from_json(facts.clone())
             .map_err(|error| wrong(format!("the facts cannot be used: {error}")))?,
-        None => Value::Map(BTreeMap::new()),
+        None => Value::Map(Shared::default()),
     };
     let options = Options { facts: Some(Arc::new(facts)), ..Options::new(kinds.clone()) };
     let differences = compare_case(&case, &graph_of(folder, &case), &options);

@@ -70,6 +70,27 @@ impl SourceFile {
         }
     }
 
+    /// Returns the list or map in brackets that begins at an offset, if it ends in the same line.
+    pub(super) fn bracketed(&self, start: u32) -> Option<&str> {
+        let text = self.text.get(start as usize..)?.lines().next()?;
+        let (mut depth, mut quote) = (0_usize, None);
+        for (at, letter) in text.char_indices() {
+            match (quote, letter) {
+                (Some(open), letter) if open == letter => quote = None,
+                (Some(_), _) => {}
+                (None, '"' | '\'') => quote = Some(letter),
+                (None, '[' | '{') => depth += 1,
+                (None, ']' | '}') => depth = depth.checked_sub(1)?,
+                (None, _) if depth == 0 => return None,
+                (None, _) => {}
+            }
+            if depth == 0 && quote.is_none() {
+                return text.get(..=at);
+            }
+        }
+        None
+    }
+
     fn lines(&self) -> &[u32] {
         self.lines.get_or_init(|| {
             let ends = self.text.match_indices('\n');

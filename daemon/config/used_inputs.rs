@@ -2,8 +2,8 @@
 
 use super::LoadedGraph;
 use super::hash::Stable;
-use crate::expressions::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::expressions::{Shared, Value};
+use std::collections::BTreeSet;
 use std::hash::{Hash as _, Hasher};
 use std::sync::Arc;
 use steadfast_resources::{Sent, SentValue, Value as FieldValue};
@@ -28,7 +28,7 @@ impl UsedInputs {
     #[must_use]
     pub(super) fn used_facts(&self, facts: Option<&Value>) -> Option<Value> {
         let facts = facts?;
-        let mut used = Value::Map(BTreeMap::new());
+        let mut used = Value::Map(Shared::default());
         for name in &self.fact_names {
             if let Some(value) = facts.at_path(name) {
                 used.insert_path(name, value.clone());

@@ -335,17 +335,26 @@ fn count(number: usize, one: &str) -> String {
 /// Describes the difference between two graphs: counts, and names below unless all is new.
 #[must_use]
 pub fn graph_change(change: &GraphDiff) -> String {
-    let GraphDiff { added, changed, removed, unchanged, again } = change;
+    let GraphDiff { added, changed, removed, deactivated, unchanged, inactive, again } = change;
     let mut text = format!(
         "{} added, {} changed, {} removed, {unchanged} unchanged",
         added.count, changed.count, removed.count
     );
+    if *inactive > 0 {
+        text.push_str(&format!(", {inactive} inactive"));
+    }
     if !again {
         return text;
     }
-    for (mark, sort) in [('+', added), ('~', changed), ('-', removed)] {
+    let sorts = [
+        ('+', added, ""),
+        ('~', changed, ""),
+        ('-', removed, ""),
+        ('o', deactivated, " (inactive)"),
+    ];
+    for (mark, sort, note) in sorts {
         for name in &sort.names {
-            text.push_str(&format!("\n{mark} {}", plain(name)));
+            text.push_str(&format!("\n{mark} {}{note}", plain(name)));
         }
         let more = sort.count - sort.names.len();
         if more > 0 {

@@ -3,9 +3,11 @@
 use crate::expressions::environment::Environment;
 use crate::expressions::error::{Cause, ExpressionError};
 use crate::expressions::functions::table::{Argument, Function};
+use crate::expressions::syntax::advice::shown_name;
 use crate::expressions::syntax::node::{Node, NodeKind, Operator};
 use crate::expressions::syntax::parse::shortened;
 use crate::expressions::value_type::ValueType;
+use std::sync::Arc;
 
 type Typed = Result<ValueType, ExpressionError>;
 
@@ -22,9 +24,24 @@ pub(super) fn type_of(node: &Node, environment: &Environment) -> Typed {
             match found.optional {
                 None => Ok(found.value_type.into_owned()),
                 Some(absent) => {
-                    let absent = shortened(&absent);
-                    Err(wrong(node, Cause::Type, format!("`{absent}` may be absent"))
-                        .hint(format!("write `{} | default(…)`", shortened(&path.join(".")))))
+                    let is_list =
+                        |of: &ValueType| matches!(of, ValueType::Map(_) | ValueType::AnyMap(_));
+                    let value = match &*found.value_type {
+                        ValueType::Text => "\"\"",
+                        ValueType::Int | ValueType::Float => "0",
+                        ValueType::Bool => "false",
+                        _ => "…",
+                    };
+                    let name = shown_name(path);
+                    let map = path.get(..path.len().saturating_sub(1)).unwrap_or_default();
+                    let key = path.last().map(String::as_str).unwrap_or_default();
+                    let hint = if is_list(&found.value_type) {
+                        format!("write `\"{}\" in {}`", shortened(key), shown_name(map))
+                    } else {
+                        format!("write `{name} | default({value})`")
+                    };
+                    let absent = shown_name(&absent);
+                    Err(wrong(node, Cause::Type, format!("`{absent}` may be absent")).hint(hint))
                 }
             }
         }
@@ -79,7 +96,7 @@ fn list_type(items: &[Node], environment: &Environment) -> Typed {
             },
         });
     }
-    Ok(ValueType::List(Box::new(joined.unwrap_or(ValueType::Unknown))))
+    Ok(ValueType::List(Arc::new(joined.unwrap_or(ValueType::Unknown))))
 }
 
 fn key_type(node: &Node, map: &ValueType, key: &str) -> Typed {
@@ -106,7 +123,7 @@ fn key_type(node: &Node, map: &ValueType, key: &str) -> Typed {
 fn index_type(list: &Node, index: &Node, environment: &Environment) -> Typed {
     let index_type = type_of(index, environment)?;
     match (type_of(list, environment)?, index_type) {
-        (ValueType::List(items), ValueType::Int) => Ok(*items),
+        (ValueType::List(items), ValueType::Int) => Ok(ValueType::clone(&items)),
         (ValueType::List(_), other) => {
             Err(wrong(index, Cause::Type, format!("the index of a list is int, found {other}")))
         }

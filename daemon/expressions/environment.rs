@@ -1,6 +1,7 @@
 //! The names that an expression may use at one place, with their types.
 
 use crate::expressions::error::{Cause, ExpressionError};
+use crate::expressions::syntax::advice::shown_name;
 use crate::expressions::syntax::parse::shortened;
 use crate::expressions::value_type::ValueType;
 use crate::nearest_name::nearest;
@@ -27,7 +28,7 @@ struct Root {
 #[derive(Debug)]
 pub(super) struct Resolved<'a> {
     pub(super) value_type: Cow<'a, ValueType>,
-    pub(super) optional: Option<String>,
+    pub(super) optional: Option<Vec<String>>,
 }
 
 impl Environment {
@@ -106,18 +107,14 @@ impl Environment {
                 }
                 Cow::Borrowed(ValueType::AnyMap(values)) => (&**values, true),
                 other => {
-                    let whole = path.get(..=index).unwrap_or_default().join(".");
-                    let message = format!(
-                        "`{}` is {}; it has no `{}`",
-                        shortened(&whole),
-                        other,
-                        shortened(key)
-                    );
-                    return Err(wrong(message));
+                    let whole = shown_name(path.get(..=index).unwrap_or_default());
+                    let key = shortened(key);
+                    let message = format!("`{whole}` is {other}; it has no `{key}`");
+                    return Err(wrong(message).hint_if(search_hint(other, (&whole, &key))));
                 }
             };
             if may_be_absent && resolved.optional.is_none() {
-                resolved.optional = Some(path.get(..=index + 1).unwrap_or_default().join("."));
+                resolved.optional = Some(path.get(..=index + 1).unwrap_or_default().to_vec());
             }
             resolved.value_type = Cow::Borrowed(next);
         }
@@ -154,6 +151,21 @@ impl Environment {
         };
         ExpressionError::new(Cause::Name, range, message).hint(hint)
     }
+}
+
+/// Returns the advice for a key of a list: a list is searched by `in` or `select`, and has functions.
+fn search_hint(found: &ValueType, (whole, key): (&str, &str)) -> Option<String> {
+    let ValueType::List(items) = found else { return None };
+    if crate::expressions::functions::table::function_named(key).is_some() {
+        return Some(format!("write `{whole} | {key}`"));
+    }
+    Some(match &**items {
+        ValueType::Map(keys) => {
+            let field = keys.keys().next().map_or("name", String::as_str);
+            format!("a list is searched: `{whole} | select(\"{field}\", \"{key}\") | first`")
+        }
+        _ => format!("a list is searched: `\"{key}\" in {whole}`"),
+    })
 }
 
 /// Returns true if the dotted name is `above` or lies below.

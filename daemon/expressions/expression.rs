@@ -79,6 +79,12 @@ impl Expression {
         names
     }
 
+    /// Returns true if the expression calls a function: its arguments are copied.
+    #[must_use]
+    pub fn calls_function(&self) -> bool {
+        has_call(&self.inner.node)
+    }
+
     /// Returns the name, if the expression is nothing but a name.
     #[must_use]
     pub fn as_name(&self) -> Option<String> {
@@ -126,6 +132,13 @@ impl Expression {
         let program = self.inner.program.get_or_init(|| Program::compile(&self.inner.node));
         program.as_ref().map_err(Clone::clone)?.run(scope)
     }
+}
+
+/// Returns true if a node or a part of it calls a function.
+fn has_call(node: &Node) -> bool {
+    let mut found = matches!(node.kind, NodeKind::Call(..));
+    node.visit_children(&mut |child| found |= has_call(child));
+    found
 }
 
 /// Adds the names that a node uses.

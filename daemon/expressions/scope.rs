@@ -1,18 +1,21 @@
 //! The values that an expression may use.
 
+use crate::expressions::evaluation::program::EngineValues;
 use crate::expressions::value::Value;
+use std::cell::{RefCell, RefMut};
 
 /// The values of one place, by root.
 #[derive(Clone, Debug, Default)]
 pub struct Scope<'a> {
     roots: Vec<(&'a str, &'a Value)>,
+    engine_values: Option<&'a RefCell<EngineValues>>,
 }
 
 impl<'a> Scope<'a> {
     /// Creates a scope without values.
     #[must_use]
     pub const fn new() -> Self {
-        Self { roots: Vec::new() }
+        Self { roots: Vec::new(), engine_values: None }
     }
 
     /// Adds or replaces a root.
@@ -21,6 +24,18 @@ impl<'a> Scope<'a> {
         self.roots.retain(|(root, _)| *root != name);
         self.roots.push((name, value));
         self
+    }
+
+    /// Lets several evaluations share the values that were converted for the engine.
+    #[must_use]
+    pub const fn with_engine_values(mut self, values: &'a RefCell<EngineValues>) -> Self {
+        self.engine_values = Some(values);
+        self
+    }
+
+    /// Returns the shared values of the engine, if there are some.
+    pub(super) fn engine_values(&self) -> Option<RefMut<'a, EngineValues>> {
+        self.engine_values?.try_borrow_mut().ok()
     }
 
     /// Returns the roots with their values.

@@ -1,6 +1,7 @@
 //! A value of the graph language.
 
-use crate::expressions::value_type::{MapKey, ValueType};
+use crate::expressions::shared::Shared;
+use crate::expressions::value_type::ValueType;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -17,9 +18,9 @@ pub enum Value {
     /// A string.
     Text(String),
     /// A list.
-    List(Vec<Self>),
+    List(Shared<Vec<Self>>),
     /// A map with string keys, in the order of the keys.
-    Map(BTreeMap<String, Self>),
+    Map(Shared<BTreeMap<String, Self>>),
 }
 
 /// A part of a JSON value has no counterpart in the graph language.
@@ -42,18 +43,29 @@ impl Value {
             Self::Int(_) => ValueType::Int,
             Self::Float(_) => ValueType::Float,
             Self::Text(_) => ValueType::Text,
-            Self::List(items) => {
-                let mut types = items.iter().map(Self::value_type);
-                let first = types.next().unwrap_or(ValueType::Unknown);
-                let of_items = types.fold(first, |joined, next| joined.join(&next));
-                ValueType::List(Box::new(of_items))
-            }
-            Self::Map(entries) => ValueType::Map(
-                entries
-                    .iter()
-                    .map(|(key, value)| (key.clone(), MapKey::required(value.value_type())))
-                    .collect(),
-            ),
+            Self::List(items) => items.value_type().clone(),
+            Self::Map(entries) => entries.value_type().clone(),
+        }
+    }
+
+    /// Returns the bytes of the value as if its parts shared nothing.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::List(items) => items.size(),
+            Self::Map(entries) => entries.size(),
+            Self::Bool(_) | Self::Int(_) | Self::Float(_) => 0,
+        }
+    }
+
+    /// Returns the bytes of the value without the parts of its lists and maps.
+    pub(super) fn own_size(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::List(items) => items.own_size(items.len()),
+            Self::Map(entries) => entries.own_size(entries.len()),
+            Self::Bool(_) | Self::Int(_) | Self::Float(_) => 0,
         }
     }
 
@@ -63,7 +75,7 @@ impl Value {
     /// ```
     /// use steadfast::expressions::Value;
     /// assert_eq!(Value::Int(8081).embedded_text().as_deref(), Some("8081"));
-    /// assert_eq!(Value::List(vec![]).embedded_text(), None);
+    /// assert_eq!(Value::List(vec![].into()).embedded_text(), None);
     /// ```
     #[must_use]
     pub fn embedded_text(&self) -> Option<String> {
@@ -87,14 +99,14 @@ impl Value {
     /// Sets the value at a dotted path of maps; other values on the way become maps.
     pub fn insert_path(&mut self, path: &str, value: Self) {
         if !matches!(self, Self::Map(_)) {
-            *self = Self::Map(BTreeMap::new());
+            *self = Self::Map(Shared::default());
         }
         let Self::Map(entries) = self else { return };
         match path.split_once('.') {
             None => drop(entries.insert(path.to_owned(), value)),
             Some((first, rest)) => {
                 let below =
-                    entries.entry(first.to_owned()).or_insert_with(|| Self::Map(BTreeMap::new()));
+                    entries.entry(first.to_owned()).or_insert_with(|| Self::Map(Shared::default()));
                 below.insert_path(rest, value);
             }
         }
@@ -127,15 +139,14 @@ impl Value {
                 _ => return Err(NotAValue::Number(number.to_string())),
             },
             serde_json::Value::String(text) => Self::Text(text),
-            serde_json::Value::Array(items) => {
-                Self::List(items.into_iter().map(Self::from_json).collect::<Result<_, _>>()?)
-            }
-            serde_json::Value::Object(entries) => Self::Map(
-                entries
-                    .into_iter()
-                    .map(|(key, value)| Ok((key, Self::from_json(value)?)))
-                    .collect::<Result<_, _>>()?,
+            serde_json::Value::Array(items) => Self::List(
+                items.into_iter().map(Self::from_json).collect::<Result<Vec<_>, _>>()?.into(),
             ),
+            serde_json::Value::Object(entries) => {
+                let entry = |(key, value)| Ok((key, Self::from_json(value)?));
+                let entries = entries.into_iter().map(entry);
+                Self::Map(entries.collect::<Result<BTreeMap<_, _>, _>>()?.into())
+            }
         })
     }
 }
@@ -143,6 +154,7 @@ impl Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
 
     #[test]
     fn json_becomes_a_value_with_its_type() {
@@ -157,7 +169,7 @@ mod tests {
 
     #[test]
     fn mixed_items_have_no_common_type() {
-        let mixed = Value::List(vec![Value::Int(1), Value::Text("a".to_owned())]);
-        assert_eq!(mixed.value_type(), ValueType::List(Box::new(ValueType::Unknown)));
+        let mixed = Value::List(vec![Value::Int(1), Value::Text("a".to_owned())].into());
+        assert_eq!(mixed.value_type(), ValueType::List(Arc::new(ValueType::Unknown)));
     }
 }

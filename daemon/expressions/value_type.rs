@@ -3,6 +3,7 @@
 use crate::expressions::value::Value;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 /// A type. [`fmt::Display`] writes it as messages show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,11 +17,11 @@ pub enum ValueType {
     /// A string.
     Text,
     /// A list whose items have one type.
-    List(Box<Self>),
+    List(Arc<Self>),
     /// A map with known keys.
-    Map(BTreeMap<String, MapKey>),
+    Map(Arc<BTreeMap<String, MapKey>>),
     /// A map with any keys, whose values have one type.
-    AnyMap(Box<Self>),
+    AnyMap(Arc<Self>),
     /// No common type: the items of an empty list, or of a list with several types.
     Unknown,
 }
@@ -47,35 +48,53 @@ impl ValueType {
     /// [`Self::Unknown`].
     #[must_use]
     pub fn join(&self, other: &Self) -> Self {
-        match (self, other) {
-            (one, another) if one == another => one.clone(),
-            (Self::List(one), Self::List(another)) => match (&**one, &**another) {
-                // An empty list fits each list.
-                (Self::Unknown, items) | (items, Self::Unknown) => {
-                    Self::List(Box::new(items.clone()))
-                }
-                (one, another) => Self::List(Box::new(one.join(another))),
-            },
-            (Self::Map(one), Self::Map(another)) => {
-                let mut keys = one.clone();
-                for key in keys.iter_mut().filter(|(key, _)| !another.contains_key(*key)) {
-                    key.1.optional = true;
-                }
-                for (name, key) in another {
-                    let joined = match one.get(name) {
-                        Some(before) => MapKey {
-                            value_type: before.value_type.join(&key.value_type),
-                            optional: before.optional || key.optional,
-                        },
-                        None => MapKey { value_type: key.value_type.clone(), optional: true },
-                    };
-                    keys.insert(name.clone(), joined);
-                }
-                Self::Map(keys)
-            }
+        Self::join_all(&[self.clone(), other.clone()])
+    }
+
+    /// Returns the common type of all types, as [`Self::join`] does for two; no type gives [`Self::Unknown`].
+    #[must_use]
+    pub fn join_all(types: &[Self]) -> Self {
+        let Some((first, others)) = types.split_first() else { return Self::Unknown };
+        if others.iter().all(|other| other == first) {
+            return first.clone();
+        }
+        match first {
+            Self::List(_) => join_lists(types),
+            Self::Map(_) => join_maps(types),
             _ => Self::Unknown,
         }
     }
+}
+
+/// Joins the types of lists; an empty list fits each list.
+fn join_lists(types: &[ValueType]) -> ValueType {
+    let mut of_items = Vec::with_capacity(types.len());
+    for list in types {
+        match list {
+            ValueType::List(items) if **items == ValueType::Unknown => {}
+            ValueType::List(items) => of_items.push(ValueType::clone(items)),
+            _ => return ValueType::Unknown,
+        }
+    }
+    ValueType::List(Arc::new(ValueType::join_all(&of_items)))
+}
+
+/// Joins the types of maps; a key that a map lacks is optional.
+fn join_maps(types: &[ValueType]) -> ValueType {
+    let mut by_key: BTreeMap<&str, (Vec<ValueType>, bool)> = BTreeMap::new();
+    for map in types {
+        let ValueType::Map(keys) = map else { return ValueType::Unknown };
+        for (name, key) in keys.iter() {
+            let (found, is_optional) = by_key.entry(name).or_default();
+            found.push(key.value_type.clone());
+            *is_optional |= key.optional;
+        }
+    }
+    let key = |(name, (found, is_optional)): (&str, (Vec<ValueType>, bool))| {
+        let optional = is_optional || found.len() < types.len();
+        (name.to_owned(), MapKey { value_type: ValueType::join_all(&found), optional })
+    };
+    ValueType::Map(Arc::new(by_key.into_iter().map(key).collect()))
 }
 
 impl ValueType {

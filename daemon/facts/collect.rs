@@ -4,7 +4,7 @@ use super::check::{FactProblem, check_fact};
 use super::host_root::{HostRoot, SystemAnswers};
 use super::schema::find_fact;
 use super::{cloud, hardware, local, network, os, platform, storage};
-use crate::expressions::Value;
+use crate::expressions::{Shared, Value};
 use std::collections::BTreeMap;
 
 /// The facts of a host.
@@ -75,14 +75,14 @@ pub(super) fn nest_values(values: impl Iterator<Item = (String, Value)>) -> Valu
             }
             Some((group, name)) => {
                 let group =
-                    top.entry(group.to_owned()).or_insert_with(|| Value::Map(BTreeMap::new()));
+                    top.entry(group.to_owned()).or_insert_with(|| Value::Map(Shared::default()));
                 if let Value::Map(entries) = group {
                     entries.insert(name.to_owned(), value);
                 }
             }
         }
     }
-    Value::Map(top)
+    Value::Map(top.into())
 }
 
 /// Collects all facts from files below the root and from the answers of the kernel. No process is started.

@@ -53,7 +53,7 @@ fn read_facts(text: &str) -> Result<Value, Vec<String>> {
     };
     let mut problems = Vec::new();
     let mut values = Vec::new();
-    for (name, value) in top {
+    for (name, value) in top.into_inner() {
         if find_fact(&name).is_some() {
             values.push((name, value));
             continue;
@@ -61,7 +61,7 @@ fn read_facts(text: &str) -> Result<Value, Vec<String>> {
         match value {
             Value::Map(entries) if is_group(&name) => {
                 let dotted = |(key, value)| (format!("{name}.{key}"), value);
-                values.extend(entries.into_iter().map(dotted));
+                values.extend(entries.into_inner().into_iter().map(dotted));
             }
             value if is_group(&name) => {
                 problems.push(format!("fact {name}: expected a map, found {}", value.value_type()));

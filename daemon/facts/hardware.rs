@@ -77,9 +77,9 @@ pub(super) fn collect_block_devices(root: &HostRoot, facts: &mut FactTree) {
         if let Some(model) = root.word(&at("device/model")) {
             device.insert("model".to_owned(), Value::Text(model));
         }
-        devices.insert(name, Value::Map(device));
+        devices.insert(name, Value::Map(device.into()));
     }
-    facts.put("block_devices", Value::Map(devices));
+    facts.put("block_devices", Value::Map(devices.into()));
 }
 
 #[cfg(test)]

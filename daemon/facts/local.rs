@@ -52,7 +52,7 @@ pub(super) fn collect_local(root: &HostRoot, facts: &mut FactTree) {
             Err(message) => facts.report(fact, message),
         }
     }
-    facts.put("local", Value::Map(values));
+    facts.put("local", Value::Map(values.into()));
 }
 
 /// Returns true if an expression can name the fact.

@@ -34,9 +34,9 @@ pub(super) fn collect_network(root: &HostRoot, answers: &SystemAnswers, facts: &
         if let Some(mac) = root.word(&at("address")).filter(|mac| !mac.is_empty()) {
             interface.insert("mac".to_owned(), Value::Text(mac));
         }
-        interfaces.insert(name, Value::Map(interface));
+        interfaces.insert(name, Value::Map(interface.into()));
     }
-    facts.put("interfaces", Value::Map(interfaces));
+    facts.put("interfaces", Value::Map(interfaces.into()));
     if let Some(error) = &answers.addresses_error {
         facts.report("addresses", error.clone());
     }

@@ -3,6 +3,7 @@
 use super::table::SCHEMA;
 use crate::expressions::{MapKey, Value, ValueType};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The class of a fact: it decides where an expression may use the fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,13 +55,13 @@ impl FactType {
     /// Returns the type in the graph language.
     #[must_use]
     pub fn value_type(self) -> ValueType {
-        let texts = || ValueType::List(Box::new(ValueType::Text));
+        let texts = || ValueType::List(Arc::new(ValueType::Text));
         let table = |keys: &[(&str, ValueType, bool)]| {
             let key = |(name, value_type, optional): &(&str, ValueType, bool)| {
                 let key = MapKey { value_type: value_type.clone(), optional: *optional };
                 ((*name).to_owned(), key)
             };
-            ValueType::AnyMap(Box::new(ValueType::Map(keys.iter().map(key).collect())))
+            ValueType::AnyMap(Arc::new(ValueType::Map(Arc::new(keys.iter().map(key).collect()))))
         };
         match self {
             Self::Bool => ValueType::Bool,
@@ -86,7 +87,7 @@ impl FactType {
                 ("rotational", ValueType::Bool, false),
                 ("size_mb", ValueType::Int, false),
             ]),
-            Self::Local => ValueType::AnyMap(Box::new(ValueType::Unknown)),
+            Self::Local => ValueType::AnyMap(Arc::new(ValueType::Unknown)),
         }
     }
 }
@@ -174,7 +175,7 @@ pub fn facts_type(facts: &Value) -> ValueType {
         let value_type = match spec.fact_type {
             FactType::Local => facts
                 .at_path(spec.name)
-                .map_or_else(|| ValueType::Map(BTreeMap::new()), Value::value_type),
+                .map_or_else(|| ValueType::Map(Arc::default()), Value::value_type),
             other => other.value_type(),
         };
         let key = MapKey { value_type, optional: spec.optional };
@@ -185,14 +186,14 @@ pub fn facts_type(facts: &Value) -> ValueType {
             Some((group, name)) => {
                 let group = top
                     .entry(group.to_owned())
-                    .or_insert_with(|| MapKey::required(ValueType::Map(BTreeMap::new())));
+                    .or_insert_with(|| MapKey::required(ValueType::Map(Arc::default())));
                 if let ValueType::Map(keys) = &mut group.value_type {
-                    keys.insert(name.to_owned(), key);
+                    Arc::make_mut(keys).insert(name.to_owned(), key);
                 }
             }
         }
     }
-    ValueType::Map(top)
+    ValueType::Map(Arc::new(top))
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ fn read_mount(line: &str) -> Option<(String, Value)> {
         ("options".to_owned(), Value::List(options)),
         ("type".to_owned(), Value::Text(kind.to_owned())),
     ]);
-    Some((point, Value::Map(entry)))
+    Some((point, Value::Map(entry.into())))
 }
 
 /// Replaces the escapes of the kernel, such as `\040` for a space.

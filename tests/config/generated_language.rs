@@ -10,11 +10,11 @@ use steadfast::expressions::Value;
 use steadfast_resources::KindSet;
 
 /// Definitions that the other generated parts use.
-const RIGHT_VARS: &str = "  a: true\n  b: 1\n  c: t\n  list: [a, b]\n  map: {k: {k: 1}}\n";
+const RIGHT_VARS: &str = "  a: true\n  b: 1\n  c: t\n  list: [a, b]\n  map: {k: {k: 1}}\n  m1: {a: \"${vars.map}\", b: \"${vars.map}\"}\n  m2: {a: \"${vars.m1}\", b: \"${vars.m1}\"}\n";
 
 /// Returns an expression, right or wrong.
 fn expression() -> impl Strategy<Value = String> {
-    let name = "(vars\\.(a|b|c|list|map|map\\.k|x)|facts\\.(hostname|cpu\\.count|x)|params\\.(p|q)|item|item\\.(key|value)|probe\\.(p|q)|1|2\\.5|'t'|true|\\[1, 2\\])";
+    let name = "(vars\\.(a|b|c|list|map|map\\.k|m1|m2|m2\\.a\\.b|x)|facts\\.(hostname|cpu\\.count|x)|params\\.(p|q)|item|item\\.(key|value)|probe\\.(p|q)|1|2\\.5|'t'|true|\\[1, 2\\])";
     let operator = "( (==|!=|<|>|in|and|or|\\+|-|\\*|/|//|%|~) | ?\\| ?(upper|length|join|default|int|first|sort)|\\[0\\])";
     prop_oneof![
         3 => name,
@@ -41,7 +41,7 @@ fn language_entry() -> impl Strategy<Value = String> {
         1 => quoted.clone().prop_map(|text| format!("when: ['{text}', true]")),
         1 => quoted.prop_map(|text| format!("for_each: '{text}'")),
         1 => Just("for_each: {in: vars.map, item: {k: {type: int, default: 1}}}".to_owned()),
-        1 => "template: \\{text: '(\\{\\{ (vars\\.a|x|vars\\.list \\* 2) \\}\\}|\\{% (for i in vars\\.list|if x|set a = \\[a, a\\]|endfor|macro m\\(a\\)) %\\}|[a-z{}%]){0,6}'\\}",
+        1 => "template: \\{text: '(\\{\\{ (vars\\.a|x|vars\\.list \\* 2) \\}\\}|\\{% (for i in vars\\.list|if x|set a = \\[a, a\\]|set a = \\{\"a\": a, \"b\": a\\}|set a = dict\\(vars\\.m2, b=a\\)|for k, a in a\\|items|endfor|macro m\\(a\\)) %\\}|[a-z{}%]){0,6}'\\}",
     ]
 }
 
@@ -71,6 +71,7 @@ fn language_files() -> impl Strategy<Value = [String; 4]> {
         2 => expression().prop_map(|text| format!("'${{{}}}'", text.replace('\'', "\""))),
         1 => Just("[a, b]".to_owned()),
         1 => Just("{k: 1, l: {m: [x]}}".to_owned()),
+        1 => Just("{k: '${vars.m2}', l: '${vars.m2}', m: ['${vars.m2}', '${vars.m1}']}".to_owned()),
     ];
     let value = value.boxed();
     let vars = |names: &'static str| {

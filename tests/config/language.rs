@@ -336,7 +336,7 @@ fn the_example_of_the_language_loads() {
     assert_ne!(vhost.unwrap().meta.retry, other.unwrap().meta.retry);
     let text = expanded(&example());
     assert!(text.contains("listen 8081"), "{text}");
-    assert!(text.contains("# in module site (shop), used at"), "{text}");
+    assert!(text.contains(", in module site (shop), used at"), "{text}");
 }
 
 /// Rule 7: modules within modules; the prefix is left out inside.

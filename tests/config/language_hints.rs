@@ -53,6 +53,11 @@ fn users_of_a_wrong_variable_are_silent() {
 #[test]
 fn hints_for_foreign_words_repeat_the_value() {
     for (kind, line, hint) in [
+        ("pkg", "require: Package[nginx]", "write: after: [\"pkg[nginx]\"]"),
+        ("pkg", "require: [\"repo[a]\", 'Service[b]']", "write: after: [\"repo[a]\", \"svc[b]\"]"),
+        ("pkg", "with_items: [a, b]", "write: for_each: [a, b]"),
+        ("pkg", "with_dict: {a: 1}", "write: for_each: {in: {a: 1}}"),
+        ("pkg", "loop: \"{{ names }}\"", "write: for_each: vars.names"),
         ("exec", "unless: test -e /x", "write: nifcmd: test -e /x"),
         ("exec", "onlyif: 'a: b'", "write: ifcmd: 'a: b'"),
         ("exec", "chdir: /srv", "write: cwd: /srv"),
@@ -75,6 +80,32 @@ fn hints_for_foreign_words_repeat_the_value() {
         let graph = format!("graph: g\nresources:\n  {kind}:\n  - name: /a\n    {line}\n");
         let said = problems(&[("web.yaml", &graph)]);
         assert!(said.contains(&format!("hint: {hint}\n")), "{line}: {said}");
+    }
+}
+
+/// Cron gives the line of a job to a shell: an expression there is an error, and a variable of the shell is none.
+#[test]
+fn a_job_of_cron_is_read_by_a_shell() {
+    let graph = |job: &str| {
+        format!(
+            "graph: g\nvars: {{port: 80}}\nresources:\n  cron:\n  - {{name: a, job: '{job}'}}\n"
+        )
+    };
+    let said = problems(&[("web.yaml", &graph("/bin/a ${vars.port}"))]);
+    assert!(said.contains("pass it as `env: {PORT: \"${vars.port}\"}`"), "{said}");
+    let loaded = accepted(&[("web.yaml", &graph("/bin/a ${PORT}"))]);
+    assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
+}
+
+/// All values of `with` are judged in one run, and a list is named by its text.
+#[test]
+fn problems_of_with_and_of_lists_name_their_place() {
+    let said = problems(&[(
+        "web.yaml",
+        "graph: g\nvars: {a: 1}\nresources:\n  file:\n  - {name: /a, template: {text: x}, with: {p: \"${vars.x}\", q: \"${vars.y}\"}}\n  noop:\n  - {for_each: [8081, 8081], name: \"n${item}\"}\n",
+    )]);
+    for message in ["no variable `x`", "no variable `y`", "items 1 and 2 of `[8081, 8081]`"] {
+        assert!(said.contains(message), "{message}: {said}");
     }
 }
 
@@ -122,7 +153,7 @@ fn advice_knows_values_and_commands_of_a_shell() {
 /// A newcomer can correct each of these graphs from the message alone.
 #[test]
 fn messages_name_the_repair() {
-    let head = "graph: g\nvars: {workers: 4, on: true, sites: {shop: {port: 1}}}\nsecrets: {s: {file: /etc/s}}\n";
+    let head = "graph: g\nvars: {l: [a], ms: [{n: a}], workers: 4, on: true, sites: {shop: {port: 1}}}\nsecrets: {s: {file: /etc/s}}\n";
     for (field, message) in [
         ("when: facts.os.version >= \"9\"", "`>=` orders strings by letters: \"13\" < \"9\""),
         ("when: facts.os.version >= \"9\"", "hint: compare versions: `x | version_ge(\"9\")`"),
@@ -133,6 +164,29 @@ fn messages_name_the_repair() {
             "`facts.memory.available_mb` is display only: ask a probe that compares it with a threshold",
         ),
         ("when: hostname == \"a\"", "hint: write `facts.hostname`"),
+        ("when: '{{ on }}'", "write `when: vars.on`"),
+        ("when: '{{ vars.on }} == true'", "write `when: vars.on == true`"),
+        ("when: {{ vars.on }}", "hint: write: when: vars.on"),
+        ("when: 'facts.mounts[\"/\"].type == \"a\"'", "`facts.mounts[\"/\"]` may be absent"),
+        (
+            "when: 'facts.mounts[\"/\"].type == \"a\"'",
+            "hint: write `facts.mounts[\"/\"].type | default(\"\")`",
+        ),
+        ("when: 'facts.mounts[\"/\"]'", "hint: write `\"/\" in facts.mounts`"),
+        ("when: 'vars.l[\"a\"]'", "hint: a list is searched: `\"a\" in vars.l`"),
+        (
+            "when: 'vars.ms[\"a\"].n'",
+            "hint: a list is searched: `vars.ms | select(\"n\", \"a\") | first`",
+        ),
+        ("when: vars.l.length > 0", "hint: write `vars.l | length`"),
+        ("when: vars.x is defined", "only templates have `is defined`"),
+        (
+            "when: facts.os.id is defined",
+            "hint: write `\"id\" in facts.os`, or `facts.os.id | default(VALUE)`",
+        ),
+        ("when: len(vars.l) > 0", "hint: write `vars.l | length`"),
+        ("when: vars.l.contains(\"a\")", "hint: write `\"part\" in vars.l`"),
+        ("when: vars.l | lenght > 0", "hint: nearest: `length`"),
         ("when: $workers > 3", "`$` is no part of an expression; a variable is `vars.NAME`"),
         ("text: ${item}", "hint: add `for_each` to the entry"),
         ("text: ${secrets.s}", "an expression cannot use a secret"),

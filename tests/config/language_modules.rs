@@ -95,3 +95,20 @@ fn a_set_names_one_resource_of_every_instance() {
         assert!(!problems.contains("names no resource"), "{problems}");
     }
 }
+
+/// Issue 17, point 6: the modules of the examples have cases, and pass them.
+#[test]
+fn the_example_modules_pass_their_cases() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/modules");
+    let mut count = 0;
+    for module in std::fs::read_dir(folder).expect("a folder") {
+        let module = module.expect("a module").path();
+        let kinds = KindSet::of_this_build();
+        let results = config::test_module(&module, &kinds).expect("a module with cases");
+        for result in results {
+            assert!(result.differences.is_empty(), "{}: {result:?}", module.display());
+            count += 1;
+        }
+    }
+    assert!(count >= 5, "{count}");
+}

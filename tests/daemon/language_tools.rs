@@ -38,6 +38,33 @@ fn eval_shows_value_type_names_and_layers() {
     assert_eq!((&found["value"], &found["type"]), (&16.into(), &"int".into()));
 }
 
+/// Lists and maps are printed as YAML, an expression may begin with a minus, and probes have given answers.
+#[test]
+fn eval_prints_lists_and_takes_answers_of_probes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let graph = "graph: a\nvars: {sites: {shop: {port: 1, tags: [x, y]}}, none: []}\nresources:\n  probe: [{name: size, cmd: [/bin/true], type: int}]\n";
+    std::fs::write(folder.path().join("graph.yaml"), graph).expect("written");
+    let eval = |words: &[&str]| {
+        let output = steadfast(folder.path(), &[&["eval"], words].concat());
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned() + &errors)
+    };
+    let (code, shown) = eval(&["vars.sites", "graph.yaml"]);
+    let value = "  shop:\n    port: 1\n    tags:\n    - x\n    - y\ntype: map {";
+    assert!(code == Some(0) && shown.starts_with(value), "{shown}");
+    assert!(eval(&["vars.none", "graph.yaml"]).1.starts_with("[]\n"));
+    for text in ["-1 + 2", "- 1 + 2", "-(1) + 2"] {
+        assert_eq!(eval(&[text]).1, "1\ntype: int\n", "{text}");
+    }
+    assert_eq!(eval(&["--jsn", "1"]).0, Some(64));
+    let (code, shown) = eval(&["probe.size + 1", "graph.yaml", "--probe", "size=4"]);
+    assert_eq!((code, shown.as_str()), (Some(0), "5\ntype: int\nuses: probe.size\n"));
+    let (code, shown) = eval(&["probe.size + 1", "graph.yaml"]);
+    assert_eq!(code, Some(65), "{shown}");
+    assert!(shown.contains("`probe.size` has no value yet"), "{shown}");
+    assert!(shown.contains("give the answer by --probe size=VALUE"), "{shown}");
+}
+
 #[test]
 fn fmt_formats_and_check_compares() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -140,6 +167,37 @@ modules:
     let output = steadfast(folder.path(), &["explain", "modules/none"]);
     let shown = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(shown.contains("there is no folder modules/none"), "{shown}");
+}
+
+/// Issue 17, point 7: `explain` knows each word that the parser accepts, each filter and test, and each fact.
+#[test]
+fn each_word_of_the_language_can_be_explained() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let facts = steadfast::facts::SCHEMA.iter().map(|spec| format!("facts.{}", spec.name));
+    let names = |table: &[(&'static str, &str)]| -> Vec<String> {
+        table.iter().map(|(name, _)| (*name).to_owned()).collect()
+    };
+    let words = steadfast::config::language_words().into_iter().map(str::to_owned).chain(facts);
+    let others = names(steadfast::expressions::TEMPLATE_FILTERS);
+    let words = words.chain(others).chain(names(steadfast::expressions::TEMPLATE_TESTS));
+    let words: Vec<String> = words.chain(["includes".to_owned(), "os.id".to_owned()]).collect();
+    assert!(words.len() > 150, "{words:?}");
+    for word in words {
+        let output = steadfast(folder.path(), &["explain", &word]);
+        assert!(output.status.success() && output.stdout.len() > 15, "{word}: {output:?}");
+    }
+    for (word, part) in [
+        ("pattern", "(a parameter, or an item of a loop): A regular expression"),
+        ("optional", "an entry of vars_files"),
+        ("required", "False makes the value optional"),
+        ("ip_in", "a function"),
+        ("defined", "a test of templates"),
+        ("default", "(a function): params.x | default(value)"),
+        ("mode", "file.mode"),
+    ] {
+        let output = steadfast(folder.path(), &["explain", word]);
+        assert!(stdout_of(&output).contains(part), "{word}: {output:?}");
+    }
 }
 
 /// Each word of the list can be explained, and the list names the tables once.

@@ -55,7 +55,11 @@ fn a_changed_fact_touches_only_what_differs() {
         message.starts_with("inactive: facts.local.role (") && message.contains("db"),
         "{message}"
     );
-    host.ask_daemon(&["show", "file[web]"]).exits(1);
+    for (command, name) in [("show", "file[web]"), ("why", "file[web]"), ("show", "web")] {
+        let shown = host.ask_daemon(&[command, name]);
+        shown.exits(0).prints("file[web]: inactive: facts.local.role (");
+    }
+    host.ask_daemon(&["show", "file[web]"]).prints("  condition at: ");
     let before = host.metadata("same");
     host.write(ROLE, "web");
     daemon.wait_for_all("changed", &["file[always]", "file[web]"]);
@@ -72,6 +76,28 @@ fn a_changed_fact_touches_only_what_differs() {
     });
     daemon.signal(SIGHUP).wait_for("loaded");
     assert!(host.exists("web"), "an inactive resource is never removed");
+    host.ask_daemon(&["reload"]).exits(0).prints(" removed, 2 unchanged, 1 inactive");
+}
+
+/// A reload that makes a resource inactive removes nothing, and says so.
+#[test]
+fn a_reload_names_what_becomes_inactive() {
+    let graph = |on: bool| {
+        format!(
+            "graph: live\nvars: {{on: {on}}}\nresources:\n  file:\n  - {{name: a, path: $DIR/a, content: x}}\n  - {{name: b, path: $DIR/b, content: x, when: vars.on}}\n"
+        )
+    };
+    let host = Host::with(&graph(true));
+    let daemon = run(&host);
+    daemon.wait_for("converged");
+    host.graph(&graph(false));
+    let said = "0 added, 0 changed, 0 removed, 1 unchanged, 1 inactive\no file[b] (inactive)";
+    host.ask_daemon(&["reload"]).exits(0).prints(said);
+    let shown = host.ask_daemon(&["show", "file[b]"]);
+    shown.exits(0).prints("file[b]: inactive: vars.on (false)").prints("  declared at: ");
+    let shown = host.ask_daemon(&["why", "file[b]", "--json"]);
+    assert_eq!(shown.json()[0]["phase"], "inactive");
+    assert!(host.exists("b"));
 }
 
 /// A change that leads to the same graph is not swapped in.
@@ -299,6 +325,25 @@ resources:
     assert!(host.exists("db") && host.exists("only-web") && !host.exists("web"));
     finish(&host, &["apply"]).exits(0).prints_nothing_of("waits for the next apply");
     assert!(host.exists("web"));
+}
+
+/// Rule 11: a probe that fails after a restart keeps the value that is stored.
+#[test]
+fn a_failed_probe_keeps_its_stored_value_after_a_restart() {
+    let host = Host::with(PROBED);
+    host.write("switch", "yes\n");
+    let mut daemon = run(&host);
+    daemon.wait_for_of("changed", "file[on]");
+    daemon.signal(SIGTERM);
+    assert_eq!(daemon.ends(), 0);
+    host.remove("switch");
+    let daemon = run(&host);
+    daemon.wait_for_of("failed", "probe[is_on]");
+    // The resource is active again; it waits for the probe, as behind each failed resource.
+    host.wait_until("the resource is active", || {
+        status(&host)["inactive"] == serde_json::json!([])
+    });
+    host.ask_daemon(&["show", "file[on]"]).exits(0).prints("waiting for others: probe[is_on]");
 }
 
 /// Rule 11: a probe that fails keeps its last value, and is reported.

@@ -5,6 +5,7 @@ mod gate;
 mod results;
 mod templates;
 
+use std::sync::Arc;
 use steadfast::expressions::{Environment, MapKey, Scope, Value, ValueType};
 
 /// The values of the tests.
@@ -46,13 +47,17 @@ impl World {
         ];
         let item = [
             ("key".to_owned(), MapKey::required(ValueType::Text)),
-            ("value".to_owned(), MapKey::required(ValueType::Map(site.into()))),
+            ("value".to_owned(), MapKey::required(ValueType::Map(Arc::new(site.into())))),
         ];
         Environment::new()
             .with_root("vars", self.vars.value_type())
             .with_root("facts", self.facts.value_type())
-            .with_root("params", ValueType::Map(params.into()))
-            .with_described_root("item", ValueType::Map(item.into()), Some("items of `vars.sites`"))
+            .with_root("params", ValueType::Map(Arc::new(params.into())))
+            .with_described_root(
+                "item",
+                ValueType::Map(Arc::new(item.into())),
+                Some("items of `vars.sites`"),
+            )
             .refuse("probe", "an identity must be known at load; a probe is not")
             .refuse("facts.memory", "`facts.memory` changes all the time; use a probe")
     }

@@ -100,7 +100,7 @@ fn one_expression_keeps_its_type_and_text_makes_a_string() {
     let world = world();
     for (text, wanted) in [
         ("${vars.x}", Value::Int(3)),
-        ("${vars.numbers}", Value::List(vec![Value::Int(3), Value::Int(1), Value::Int(2)])),
+        ("${vars.numbers}", Value::List(vec![Value::Int(3), Value::Int(1), Value::Int(2)].into())),
         ("a${vars.x}b", Value::Text("a3b".to_owned())),
         ("${vars.x}${vars.on}", Value::Text("3true".to_owned())),
         ("$${x} $", Value::Text("${x} $".to_owned())),

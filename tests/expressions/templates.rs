@@ -13,7 +13,7 @@ fn render_text(text: &str) -> Result<String, TemplateError> {
         ("phrase".to_owned(), Value::Text("it's; a = \"b\"".to_owned())),
         (
             "hosts".to_owned(),
-            Value::List(vec![Value::Text("a b".to_owned()), Value::Text("c".to_owned())]),
+            Value::List(vec![Value::Text("a b".to_owned()), Value::Text("c".to_owned())].into()),
         ),
     ]);
     let values = BTreeMap::from([("password".to_owned(), "hunter2".to_owned())]);

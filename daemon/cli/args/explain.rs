@@ -53,11 +53,14 @@ pub struct FormatFiles {
 #[derive(Debug, Args)]
 pub struct Evaluate {
     /// Expression as it stands: `facts.cpu.count * 2`
-    #[arg(value_name = "EXPR")]
+    #[arg(value_name = "EXPR", allow_hyphen_values = true)]
     pub expression: String,
     /// The graph.
     #[command(flatten)]
     pub graph: Graph,
+    /// Answer of a probe: `--probe size=4` gives `probe.size`; in a module `--probe shop/size=4`
+    #[arg(long = "probe", value_name = "NAME=VALUE")]
+    pub probes: Vec<String>,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,

@@ -3,8 +3,8 @@
 use super::status::line;
 use super::{PATIENCE, answer, ask_for, asking, now, pieces, shaped, span, words};
 use crate::api::{
-    Event, Inspection, Inspections, Ownership, Report, Request, ResourceDetails, ResourceStatus,
-    WorkerReport,
+    Event, Inspection, Inspections, Ownership, Phase, Report, Request, ResourceDetails,
+    ResourceStatus, WorkerReport,
 };
 use crate::cli::args;
 use crate::cli::exit::Exit;
@@ -28,9 +28,13 @@ pub(in crate::cli) fn show(args: &args::OfResource) -> Exit {
         let details: ResourceDetails = ask_for(&args.socket, &ask).await?;
         // The selector may be short; the reply has the identity.
         let resource = details.status.resource.clone();
+        let is_inactive = details.status.phase == Phase::Inactive;
         let look = Request::Diff { resources: vec![resource.clone()], resume: false };
-        let looked = answer(&args.socket, &look, PATIENCE).await;
-        let found: Result<Inspections, _> = looked.and_then(shaped);
+        let found: Result<Inspections, _> = if is_inactive {
+            Ok(Inspections::default())
+        } else {
+            answer(&args.socket, &look, PATIENCE).await.and_then(shaped)
+        };
         let lately = Request::lately(Some(resource), LAST);
         let events: Vec<Event> = pieces(&args.socket, &lately).await;
         if args.json {
@@ -109,6 +113,9 @@ pub(in crate::cli) fn describe(details: &ResourceDetails) -> Vec<String> {
         [] => "nothing".to_owned(),
         names => names.iter().map(|name| plain(name)).collect::<Vec<_>>().join(", "),
     };
+    if details.status.phase == Phase::Inactive {
+        return describe_inactive(details);
+    }
     let mut lines = vec![
         line(&details.status).trim_start().to_owned(),
         format!("  needs: {}", names(&details.needs)),
@@ -130,6 +137,17 @@ pub(in crate::cli) fn describe(details: &ResourceDetails) -> Vec<String> {
         let class = class.map_or_else(String::new, |class| format!(", {}", class.words()));
         lines.push(format!("  {what}: {age}{class}"));
     }
+    lines
+}
+
+/// Describes an inactive resource, line by line.
+fn describe_inactive(details: &ResourceDetails) -> Vec<String> {
+    let mut lines = vec![line(&details.status).trim_start().to_owned()];
+    if let Some((file, line)) = &details.declared_at {
+        lines.push(format!("  declared at: {}:{line}", plain(file)));
+    }
+    lines.extend(details.condition_at.as_ref().map(|at| format!("  condition at: {}", plain(at))));
+    lines.push("  not checked; its records and its ownership stay".to_owned());
     lines
 }
 

@@ -1,9 +1,11 @@
 //! `steadfast explain`: codes, kinds, topics and modules, from the tables and declarations that also check a graph.
 //!
-//! Reading order: this file (the lookup, kinds and fields), `topics`, `module` (the page of a module).
+//! Reading order: this file (the lookup, kinds and fields), `topics`, `words` (keys and functions), `module` (the page
+//! of a module).
 
 mod module;
 mod topics;
+mod words;
 
 use super::args::Explain;
 use super::exit::Exit;
@@ -38,6 +40,10 @@ pub(super) fn explain(args: &Explain) -> Exit {
         print_topic(&found);
     } else if let Some(lines) = super::facts::explain_facts(topic) {
         print(lines.join("\n"));
+    } else if let Some(lines) = words::explain_word(topic) {
+        print(lines.join("\n"));
+    } else if let Some(lines) = super::facts::explain_facts(&format!("facts.{topic}")) {
+        print(lines.join("\n"));
     } else if module::is_folder(topic) {
         return module::explain_module(topic);
     } else {
@@ -54,7 +60,7 @@ pub(super) fn explain(args: &Explain) -> Exit {
 pub(super) fn topic_names() -> impl Iterator<Item = &'static str> {
     let kinds: Vec<_> = KindSet::of_this_build().names().collect();
     let topics = all_topics().map(|topic| topic.name);
-    let topics = topics.chain(other_words());
+    let topics = topics.chain(other_words()).chain(words::word_names());
     kinds.into_iter().chain(topics).chain(Code::ALL.iter().map(|code| code.id()))
 }
 

@@ -68,11 +68,20 @@ fn add_table(lines: &mut Vec<String>, title: &str, rows: &[(String, String)]) {
     );
 }
 
+/// Returns the beginning of a long value.
+fn shortened(text: &str) -> String {
+    const LONGEST: usize = 60;
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
 /// Describes a parameter: `int, required, 1 to 65535. The port.`
 fn param_text(param: &crate::config::ModuleParam) -> String {
     let mut words = vec![param.value_type.clone()];
     match &param.default {
-        Some(default) => words.push(format!("default {default}")),
+        Some(default) => words.push(format!("default {}", shortened(default))),
         None if param.is_required => words.push("required".to_owned()),
         None => words.push("optional".to_owned()),
     }

@@ -62,7 +62,7 @@ pub(super) fn all_topics() -> impl Iterator<Item = Topic> {
 }
 
 /// Words of the language without a section of their own, each with its section.
-const WORDS: [(&str, &str); 13] = [
+const WORDS: [(&str, &str); 20] = [
     ("with", "template"),
     ("values", "template"),
     ("use", "modules"),
@@ -74,8 +74,15 @@ const WORDS: [(&str, &str); 13] = [
     ("before", "edges"),
     ("notify", "edges"),
     ("subscribe", "edges"),
-    ("default", "recv"),
     ("probe.NAME", "expressions"),
+    ("includes", "include"),
+    ("param", "params"),
+    ("var", "vars"),
+    ("label", "labels"),
+    ("filters", "expressions"),
+    ("functions", "expressions"),
+    ("loop", "for_each"),
+    ("condition", "when"),
 ];
 
 /// Returns the topic with a name; a word within a section gives the section.

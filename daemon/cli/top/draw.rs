@@ -141,6 +141,7 @@ fn phase(phase: Phase) -> &'static str {
         Phase::Waiting => "waiting",
         Phase::Running => "running",
         Phase::Settled => "ok",
+        Phase::Inactive => "inactive",
     }
 }
 

@@ -39,6 +39,7 @@ pub(super) fn of_phase(phase: Phase) -> Tone {
         Phase::Contended | Phase::Held => Tone::Odd,
         Phase::Waiting | Phase::Running => Tone::Busy,
         Phase::Settled => Tone::Good,
+        Phase::Inactive => Tone::Faint,
     }
 }
 

@@ -285,6 +285,7 @@ impl Validator<'_> {
             condition: it.reason.condition.clone(),
             values: it.reason.values.clone(),
             unknown_until: it.reason.unknown_until.clone(),
+            condition_at: it.reason.at.clone(),
             place: (sources(it.at.file), it.line),
         });
         let mut listed: Vec<Inactive> = listed.collect();

@@ -62,6 +62,8 @@ pub(super) struct Inactivity {
     pub(super) values: Vec<(String, String)>,
     /// The probe or resource whose value is missing; none if the condition is false.
     pub(super) unknown_until: Option<String>,
+    /// The file and the line of the condition, if there is one.
+    pub(super) at: Option<String>,
 }
 
 impl Inactivity {

@@ -12,7 +12,7 @@ pub(in crate::config) struct Tree<'t> {
     root: Option<usize>,
     /// The sources of received values that rendered templates make.
     rendered: HashSet<usize>,
-    /// The bytes of all scalars that were added.
+    /// The bytes of all nodes that were added.
     bytes: usize,
 }
 
@@ -24,6 +24,9 @@ pub(in crate::config) enum Node<'t> {
     Map(Vec<(usize, usize)>),
     Alias(usize),
 }
+
+/// The bytes that a node takes besides its text.
+const BYTES_OF_NODE: usize = 64;
 
 impl<'t> Tree<'t> {
     /// Returns the root node of the document, if there is one.
@@ -38,15 +41,14 @@ impl<'t> Tree<'t> {
 
     /// Adds a node, and returns its index.
     pub(in crate::config) fn push(&mut self, node: Node<'t>, span: Span) -> usize {
-        if let Node::Scalar(scalar) = &node {
-            self.bytes += scalar.text.len();
-        }
+        let text = if let Node::Scalar(scalar) = &node { scalar.text.len() } else { 0 };
+        self.bytes += BYTES_OF_NODE + text;
         self.nodes.push((node, span));
         self.nodes.len() - 1
     }
 
-    /// Returns the bytes of all scalars.
-    pub(in crate::config) const fn text_bytes(&self) -> usize {
+    /// Returns the bytes of all nodes.
+    pub(in crate::config) const fn bytes(&self) -> usize {
         self.bytes
     }
 

@@ -72,7 +72,8 @@ fn evaluate_in(
     let checked = expression.check(&environment(scope, false, uses_facts));
     // The message of a problem knows the facts too.
     let value_type = checked.or_else(|_| expression.check(&environment(scope, false, true)))?;
-    let value = with_values(scope, false, |values| expression.evaluate(values))?;
+    let cache = (false, &expander.cache.engine_values);
+    let value = with_values(scope, cache, |values| expression.evaluate(values))?;
     let variable = expression.as_name();
     let variable = variable.as_deref().and_then(|name| name.strip_prefix("vars."));
     let variable = variable.map(|name| name.split('.').next().unwrap_or(name));
@@ -85,11 +86,17 @@ impl Expander<'_> {
     fn scope_of_roots(&mut self) -> Scope {
         let contexts = self.root_contexts();
         for context in &contexts {
+            self.note_probes(context);
             self.define_variables(context);
         }
+        let mut first = contexts.first().cloned();
         self.define_given_variables();
         let _contexts = self.follow_includes(contexts);
         let vars = self.evaluate_variables();
-        Scope { vars, ..Scope::new(&self.facts, "") }
+        if let Some(context) = &mut first {
+            self.see_probes(context);
+        }
+        let probe_types = first.map(|context| context.scope.probe_types).unwrap_or_default();
+        Scope { vars, probe_types, ..Scope::new(&self.facts, "") }
     }
 }

@@ -19,9 +19,16 @@ const MOST_INCLUDED: usize = 10_000;
 /// Besides these, the bytes of the files are allowed once more, and some for each resource.
 const MOST_BYTES: usize = 32 << 20;
 /// The bytes that each resource adds to this maximum.
-const BYTES_OF_RESOURCE: usize = 1 << 10;
+const BYTES_OF_RESOURCE: usize = 2 << 10;
 /// The maximum number of bytes that all expressions read.
-const MOST_READ: usize = 1 << 30;
+const MOST_READ: usize = 256 << 20;
+/// The share of a list or map that counts as read if no function copies it.
+const SHARE_OF_READ: usize = 16;
+/// The number of times that a list or map counts as read if a function copies it.
+const COPIES_OF_READ: usize = 2;
+/// The bytes that a map of a file, or one that an expression makes, takes besides its texts: its value and its type. A
+/// name of a variable stands for a map that exists, and makes none.
+const BYTES_OF_MAP: usize = 1536;
 /// The maximum length of one text that expressions are embedded in.
 pub(in crate::config::expand) const LONGEST_TEXT: usize = 8 << 20;
 
@@ -93,6 +100,29 @@ impl Expander<'_> {
         self.used.bytes <= most.saturating_add(self.inputs.text_bytes()) && !self.used.is_over
     }
 
+    /// Counts a map that is read from a file; returns false when the limit is exceeded.
+    pub(in crate::config::expand) fn count_map(&mut self, context: &Context, node: usize) -> bool {
+        if self.has_bytes(BYTES_OF_MAP) {
+            return true;
+        }
+        let what = format!("the values of the graph grow above {} MiB here", MOST_BYTES >> 20);
+        self.exceed(context, context.tree().span(node), (&what, "a value"))
+    }
+
+    /// Counts the items of a loop; returns false if there are more than a graph may have resources.
+    pub(in crate::config::expand) fn may_loop(
+        &mut self,
+        context: &Context,
+        node: usize,
+        (items, of): (usize, &str),
+    ) -> bool {
+        if items <= MOST_RESOURCES {
+            return true;
+        }
+        let what = format!("the loop has {items} items, more than {MOST_RESOURCES}");
+        self.exceed(context, context.tree().span(node), (&what, of))
+    }
+
     /// Counts the bytes of an expanded resource.
     pub(in crate::config::expand) fn count_copies(
         &mut self,
@@ -116,8 +146,9 @@ impl Expander<'_> {
         &mut self,
         context: &Context,
         names: impl IntoIterator<Item = &'names String>,
+        is_copied: bool,
     ) -> bool {
-        let read = names.into_iter().map(|name| read_size(&context.scope, name));
+        let read = names.into_iter().map(|name| read_size(&context.scope, (name, is_copied)));
         self.used.read = read.fold(self.used.read, usize::saturating_add);
         self.used.read <= MOST_READ && !self.used.is_over
     }
@@ -139,23 +170,34 @@ impl Expander<'_> {
 }
 
 /// Returns the size of the value that a name stands for. Facts are small, and are not collected for this.
-fn read_size(scope: &Scope, name: &str) -> usize {
-    if name.starts_with("facts") { 0 } else { value_ref(scope, name).map_or(0, size_of) }
+fn read_size(scope: &Scope, (name, is_copied): (&str, bool)) -> usize {
+    if name.starts_with("facts") {
+        return 0;
+    }
+    let value = value_ref(scope, name);
+    let bytes = value.map_or(0, Value::size);
+    match value {
+        Some(Value::List(_) | Value::Map(_)) if is_copied => bytes.saturating_mul(COPIES_OF_READ),
+        Some(Value::List(_) | Value::Map(_)) => bytes / SHARE_OF_READ,
+        _ => bytes,
+    }
 }
 
-/// The bytes that a part of a list or map takes besides its text.
-const BYTES_OF_PART: usize = 48;
+/// Returns the bytes that the value of an expression takes. A name gives a value that exists.
+pub(in crate::config::expand) fn bytes_of_result(value: &Value, is_name: bool) -> usize {
+    if let Value::Text(text) = value {
+        // A text is stored with its variable and with all variables.
+        return text.len().saturating_add(text.len() / 2);
+    }
+    let maps = if is_name { 0 } else { count_maps(value) };
+    value.size().saturating_add(maps.saturating_mul(BYTES_OF_MAP))
+}
 
-/// Returns the bytes of a value.
-pub(in crate::config::expand) fn size_of(value: &Value) -> usize {
+/// Returns the number of maps in a value.
+fn count_maps(value: &Value) -> usize {
     match value {
-        Value::Text(text) => text.len(),
-        Value::List(items) => items.iter().map(|item| BYTES_OF_PART + size_of(item)).sum(),
-        Value::Map(entries) => {
-            let entry =
-                |(key, value): (&String, &Value)| BYTES_OF_PART + key.len() + size_of(value);
-            entries.iter().map(entry).sum()
-        }
-        Value::Bool(_) | Value::Int(_) | Value::Float(_) => 0,
+        Value::List(items) => items.iter().map(count_maps).sum(),
+        Value::Map(entries) => 1 + entries.values().map(count_maps).sum::<usize>(),
+        Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Text(_) => 0,
     }
 }

@@ -1,15 +1,16 @@
 //! The bridge to the expressions: names and types of a place, parsed expressions, and the problems of both.
 
-use super::budget::size_of;
+use super::budget::bytes_of_result;
 use super::names::{environment, has_failed, has_type, missing_value, value_of, with_values};
 use super::sources::host_facts::Facts;
 use super::{Context, Expander};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
 use crate::config::source_file::Span;
-use crate::expressions::{Expression, ExpressionError, Value, ValueType};
+use crate::expressions::{EngineValues, Expression, ExpressionError, Shared, Value, ValueType};
 use crate::nearest_name::nearest;
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ impl Root {
     }
 
     fn empty() -> Self {
-        Self::of(Value::Map(BTreeMap::new()))
+        Self::of(Value::Map(Shared::default()))
     }
 }
 
@@ -150,6 +151,8 @@ pub(super) enum Outcome<T> {
 pub(super) struct Cache {
     parsed: HashMap<String, Result<Expression, ExpressionError>>,
     checked: HashMap<CheckKey, Checked>,
+    /// The values that were converted for the engine.
+    pub(super) engine_values: RefCell<EngineValues>,
 }
 
 /// An expression, and the addresses of the types that it was checked against.
@@ -249,13 +252,16 @@ impl Expander<'_> {
         if let Some(unknown) = unknown {
             return Outcome::Unknown(unknown);
         }
-        if !self.count_read(context, &names) {
-            let problem = "the expressions of the graph read more than 1 GiB of values";
+        if !self.count_read(context, &names, expression.calls_function()) {
+            let problem = "the expressions of the graph read more than 256 MiB of values";
             return self.exceed_at(context, written, problem);
         }
-        match with_values(&context.scope, context.is_module(), |values| expression.evaluate(values))
-        {
-            Ok(value) => self.counted(context, written, value),
+        let cache = (context.is_module(), &self.cache.engine_values);
+        match with_values(&context.scope, cache, |values| expression.evaluate(values)) {
+            Ok(value) => {
+                let bytes = bytes_of_result(&value, expression.as_name().is_some());
+                self.counted(context, written, (value, bytes))
+            }
             Err(error) => {
                 let absent = names.iter().find(|name| {
                     name.starts_with("facts.") && value_of(&context.scope, name).is_none()
@@ -311,8 +317,13 @@ impl Expander<'_> {
     }
 
     /// Counts the bytes of the value of an expression.
-    fn counted(&mut self, context: &Context, written: Written<'_>, value: Value) -> Outcome<Value> {
-        if self.has_bytes(size_of(&value)) {
+    fn counted(
+        &mut self,
+        context: &Context,
+        written: Written<'_>,
+        (value, bytes): (Value, usize),
+    ) -> Outcome<Value> {
+        if self.has_bytes(bytes) {
             return Outcome::Known(value);
         }
         self.exceed_at(context, written, "the values of the graph grow above 32 MiB here")

@@ -16,10 +16,12 @@ pub(super) mod evaluate;
 pub(super) mod modules;
 mod names;
 pub(super) mod print;
+pub(super) mod printed;
 pub(super) mod resources;
 pub(super) mod sources;
 pub(super) mod text;
 pub(super) mod values;
+pub(super) mod words;
 
 use super::document::tree::{Node, Tree};
 use super::document::{Document, Inactivity, Origin};

@@ -2,7 +2,8 @@
 
 use crate::config::expand::evaluate::Scope;
 use crate::config::problem::quoted;
-use crate::expressions::{Environment, MapKey, Scope as Values, Value, ValueType};
+use crate::expressions::{EngineValues, Environment, MapKey, Scope as Values, Value, ValueType};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -116,17 +117,17 @@ fn probe_types(scope: &Scope) -> ValueType {
     let declared = declared.map(|(name, of)| (name.clone(), MapKey::required(of.clone())));
     let known = scope.probes.iter();
     let known = known.map(|(name, value)| (name.clone(), MapKey::required(value.value_type())));
-    ValueType::Map(declared.chain(known).collect())
+    ValueType::Map(Arc::new(declared.chain(known).collect()))
 }
 
 /// Returns the values of the names in a scope.
 pub(super) fn with_values<T>(
     scope: &Scope,
-    is_module: bool,
+    (is_module, cache): (bool, &RefCell<EngineValues>),
     run: impl FnOnce(&Values<'_>) -> T,
 ) -> T {
-    let probes = Value::Map(BTreeMap::clone(&scope.probes));
-    let mut values = Values::new().with_root("probe", &probes);
+    let probes = Value::Map(BTreeMap::clone(&scope.probes).into());
+    let mut values = Values::new().with_engine_values(cache).with_root("probe", &probes);
     if scope.facts.is_used() {
         values = values.with_root("facts", &scope.facts.root().value);
     }

@@ -90,9 +90,12 @@ impl Expander<'_> {
             Node::List(items) => {
                 let items: Option<Vec<Value>> =
                     items.clone().into_iter().map(|item| self.node_value(context, item)).collect();
-                items.map(Value::List)
+                items.map(|items| Value::List(items.into()))
             }
             Node::Map(pairs) => {
+                if !self.count_map(context, node) {
+                    return None;
+                }
                 let mut entries = BTreeMap::new();
                 for (key, value) in pairs.clone() {
                     let Some(name) = context.text_of(key).map(str::to_owned) else {
@@ -108,7 +111,7 @@ impl Expander<'_> {
                     }
                     entries.insert(name, self.node_value(context, value)?);
                 }
-                Some(Value::Map(entries))
+                Some(Value::Map(entries.into()))
             }
             Node::Alias(_) => None,
         }

@@ -54,6 +54,9 @@ const KEYS: &[Word] = &[
     ("if", "", "when: EXPRESSION"),
     ("condition", "", "when: EXPRESSION"),
     ("tags", "", "labels: {NAME: VALUE}"),
+    ("register", "", "recv: {FIELD: \"exec[NAME].stdout\"}"),
+    ("retries", "", "meta: {retry: 3}"),
+    ("until", "", "meta: {retry: 3}"),
 ];
 
 /// The kinds of other tools, with the kind here.
@@ -122,9 +125,12 @@ fn own_line(line: &str, (key, value): (&str, &str), spec: &KindSpec) -> Option<S
         }
         ("user", "become" | "sudo") => return is_on.then(|| line.to_owned()),
         ("after" | "subscribe" | "notify", _) => {
-            return value.contains('[').then(|| format!("{field}: [\"{value}\"]"));
+            return targets(value).map(|it| format!("{field}: {it}"));
         }
-        ("for_each", "count") | ("labels", _) => return None,
+        ("for_each", "count") | ("labels" | "recv" | "meta", _) => return None,
+        ("for_each", _) if value.starts_with('{') && !value.starts_with("{{") => {
+            return Some(format!("for_each: {{in: {value}}}"));
+        }
         ("shell", _) => return Some(format!("shell: /bin/sh and cmd: {}", quote(value))),
         _ => {}
     }
@@ -145,6 +151,20 @@ fn own_line(line: &str, (key, value): (&str, &str), spec: &KindSpec) -> Option<S
         (None, _) => quote(value),
     };
     Some(format!("{field}: {value}"))
+}
+
+/// Returns the targets of an edge: `Package[nginx]` of other tools is `pkg[nginx]`.
+fn targets(value: &str) -> Option<String> {
+    let inner = value.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(value);
+    let target = |text: &str| {
+        let text = text.trim().trim_matches(['"', '\'']);
+        let (kind, name) = text.strip_suffix(']')?.split_once('[')?;
+        let lower = kind.to_lowercase();
+        let kind = kind_for(&lower).unwrap_or(&lower);
+        Some(format!("\"{kind}[{}]\"", name.trim_matches(['"', '\''])))
+    };
+    let all: Option<Vec<String>> = inner.split(',').map(target).collect();
+    all.map(|all| format!("[{}]", all.join(", ")))
 }
 
 /// Returns the word for a state of this kind.

@@ -37,7 +37,7 @@ impl Source {
 
 const LONG: [&str; 6] = ["from", "key", "template", "values", "world", "default"];
 const VALUE: [&str; 5] = ["from", "key", "secret", "world", "default"];
-const SUPPLY: [&str; 3] = ["credential", "file", "command"];
+pub(in crate::config) const SUPPLY: [&str; 3] = ["credential", "file", "command"];
 const WANTS: &str = "a value as \"kind[name].key\", or a map with `from` and `key`";
 
 impl<'t> Reader<'t, '_> {

@@ -70,9 +70,7 @@ impl<'t> Reader<'t, '_> {
             entry.key,
             spec,
             // A value that may be a secret is not repeated.
-            self.scalar(entry.value)
-                .map(|value| &*value.text)
-                .filter(|_| !is_secret_key(entry.key)),
+            self.written_value(entry.value).filter(|_| !is_secret_key(entry.key)),
         ) {
             let problem = format!("unknown key `{}` in {what}", quoted(entry.key));
             let place = self.place_of(entry.key_span);
@@ -80,6 +78,14 @@ impl<'t> Reader<'t, '_> {
         } else {
             self.unknown(entry.key, entry.key_span, what, &known);
         }
+    }
+
+    /// Returns a value as written: the text of a scalar, or a list or map in one line.
+    fn written_value(&self, node: usize) -> Option<&'t str> {
+        if let Some(scalar) = self.scalar(node) {
+            return Some(&scalar.text);
+        }
+        self.source.bracketed(self.tree.span(node).start)
     }
 
     /// Reports a key at the top of a graph file that no graph has.

@@ -41,13 +41,25 @@ pub(super) fn define(definitions: &mut Map<String, Value>) {
                     "string, int, float, bool, list, map, secret, or `list of TYPE`.",
                     json!({"type": "string", "pattern": "^(list of )*(string|int|float|bool|list|map|secret)$"}),
                 ),
-                "default": {},
-                "required": {"type": "boolean"},
-                "pattern": {"type": "string"},
-                "min": {"type": "number"},
-                "max": {"type": "number"},
-                "choices": {"type": "array"},
-                "doc": {"type": "string"},
+                "default": described("The value if none is given.", json!({})),
+                "required": described(
+                    "False makes the value optional. Default: true.",
+                    json!({"type": "boolean"}),
+                ),
+                "pattern": described(
+                    "A regular expression that matches the whole string.",
+                    json!({"type": "string"}),
+                ),
+                "min": described(
+                    "The smallest number, length of a string, or count of items.",
+                    json!({"type": "number"}),
+                ),
+                "max": described(
+                    "The largest number, length of a string, or count of items.",
+                    json!({"type": "number"}),
+                ),
+                "choices": described("The allowed values.", json!({"type": "array"})),
+                "doc": described("One line about the value, for `explain MODULE_DIR`.", json!({"type": "string"})),
             },
             "additionalProperties": false,
         }),
@@ -60,18 +72,23 @@ pub(super) fn define(definitions: &mut Map<String, Value>) {
                 "use": described("The folder of the module.", json!({"type": "string"})),
                 "as": described("The name of the instance.", json!({"type": ["string", "number"]})),
                 "with": described("The parameters.", json!({"type": ["object", "null"]})),
-                "for_each": {"$ref": "#/definitions/for_each"},
-                "when": {"$ref": "#/definitions/condition"},
-                "meta": {"$ref": "#/definitions/meta"},
-                "after": {"$ref": "#/definitions/targets"},
-                "before": {"$ref": "#/definitions/targets"},
-                "notify": {"$ref": "#/definitions/targets"},
-                "subscribe": {"$ref": "#/definitions/targets"},
+                "for_each": refers("for_each", "One instance for each item."),
+                "when": refers("condition", "A condition, without `${ }`, for the whole instance."),
+                "meta": refers("meta", "Metaparams: the defaults of each resource of the instance."),
+                "after": refers("targets", "Resources that each resource of the instance comes after."),
+                "before": refers("targets", "Resources that come after each resource of the instance."),
+                "notify": refers("targets", "Resources that a change of the instance refreshes."),
+                "subscribe": refers("targets", "Resources whose change refreshes the instance."),
             },
             "required": ["use"],
             "additionalProperties": false,
         }),
     );
+}
+
+/// Returns a reference to a definition, with a description.
+fn refers(definition: &str, about: &str) -> Value {
+    json!({"$ref": format!("#/definitions/{definition}"), "description": about})
 }
 
 /// Returns the keys of a graph or module file that belong to the language.
@@ -86,7 +103,10 @@ pub(super) fn file_keys() -> Vec<(&'static str, Value)> {
                     "type": ["string", "array", "null"],
                     "items": {
                         "type": ["string", "object"],
-                        "properties": {"file": {"type": "string"}, "optional": {"type": "boolean"}},
+                        "properties": {
+                            "file": described("The path, relative to the graph file.", json!({"type": "string"})),
+                            "optional": described("True if the file may be absent. Default: false.", json!({"type": "boolean"})),
+                        },
                         "required": ["file"],
                         "additionalProperties": false,
                     },
@@ -110,8 +130,8 @@ pub(super) fn file_keys() -> Vec<(&'static str, Value)> {
                     "items": {
                         "type": "object",
                         "properties": {
-                            "that": {"$ref": "#/definitions/condition"},
-                            "message": {"type": ["string", "number", "boolean"]},
+                            "that": refers("condition", "The condition that must hold."),
+                            "message": described("The message if the condition is false.", json!({"type": ["string", "number", "boolean"]})),
                         },
                         "required": ["that", "message"],
                         "additionalProperties": false,
@@ -144,8 +164,8 @@ pub(super) fn file_keys() -> Vec<(&'static str, Value)> {
 /// An include is a file, a glob, or a map with a condition; a list has several.
 fn include_schema() -> Value {
     let keys = json!({
-        "file": {"type": "string"},
-        "when": {"$ref": "#/definitions/condition"},
+        "file": described("A path or a glob, relative to this file.", json!({"type": "string"})),
+        "when": refers("condition", "A condition, without `${ }`, for each resource of the file."),
     });
     let item = json!({
         "type": ["string", "object"],

@@ -3,6 +3,7 @@
 use super::registry::GraphRegistry;
 use super::vertices::VertexTable;
 use crate::api::{GraphDiff, NameSample};
+use crate::config::LoadedGraph;
 use std::sync::Arc;
 use steadfast_engine::VertexId;
 
@@ -19,20 +20,25 @@ impl NameSample {
 }
 
 impl GraphDiff {
-    /// Compares new vertices with the running graph. `differs` lists all vertices that may differ.
+    /// Compares new vertices with the running graph. `differs` lists all vertices that may differ, `loaded` has
+    /// the inactive resources of the new graph.
     pub(in crate::driver) fn between(
         running: &GraphRegistry,
         new: &VertexTable,
-        differs: &[VertexId],
+        (differs, loaded): (&[VertexId], &LoadedGraph),
     ) -> Self {
+        let inactive = loaded.inactive.as_slice();
         let (mut added, mut changed) = (Vec::new(), Vec::new());
         let mut kept = new.len() - differs.len();
         let is_removed = |id: VertexId| running.get(id).is_some_and(|entry| entry.removes);
-        let mut removed: Vec<Arc<str>> = running
+        let is_inactive = |name: &Arc<str>| {
+            inactive.binary_search_by(|inactive| inactive.identity.cmp(name)).is_ok()
+        };
+        let left = running
             .ids()
             .filter(|id| !new.has(*id) && !is_removed(*id))
-            .filter_map(|id| Some(Arc::clone(&running.get(id)?.identity)))
-            .collect();
+            .filter_map(|id| Some(Arc::clone(&running.get(id)?.identity)));
+        let (deactivated, mut removed): (Vec<_>, Vec<_>) = left.partition(is_inactive);
         for (id, entry) in differs.iter().filter_map(|id| Some((*id, new.get(*id)?))) {
             let before = running.get(id).filter(|_| !running.is_removed(id));
             match before {
@@ -48,6 +54,8 @@ impl GraphDiff {
         }
         let again = running.ids().next().is_some();
         let (added, changed) = (NameSample::of(added), NameSample::of(changed));
-        Self { added, changed, removed: NameSample::of(removed), unchanged: kept, again }
+        let (removed, deactivated) = (NameSample::of(removed), NameSample::of(deactivated));
+        let inactive = inactive.len();
+        Self { added, changed, removed, deactivated, unchanged: kept, inactive, again }
     }
 }

@@ -264,7 +264,7 @@ impl GraphRegistry {
         }
         renamed.sort_unstable();
         let differs = self.rows.differences(&rows, &renamed);
-        let change = GraphDiff::between(self, &rows, &differs);
+        let change = GraphDiff::between(self, &rows, (&differs, &loaded));
         let new = PendingGraph { rows, groups, edges, change, differs, alone, renamed, loaded };
         self.pending = Some(new);
         Ok(graph)

@@ -279,6 +279,7 @@ impl Driver {
             self.runs.metrics.note_failure(identity);
             self.notifier.tell(&Notification::Trouble { identity, trouble, run });
         }
+        self.tell_stored_answer(id);
     }
 
     fn tell_failed(&mut self, id: VertexId) {

@@ -54,6 +54,6 @@ fn rank(standing: &VertexStatus) -> u8 {
         Phase::Delayed => 4,
         Phase::Waiting => 5,
         Phase::Running => 6,
-        Phase::Settled => 7,
+        Phase::Settled | Phase::Inactive => 7,
     }
 }

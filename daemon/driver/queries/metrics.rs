@@ -123,7 +123,7 @@ fn metric_state(standing: &VertexStatus) -> ResourceState {
         return ResourceState::Paused;
     }
     match phase(standing) {
-        Phase::Settled => ResourceState::Converged,
+        Phase::Settled | Phase::Inactive => ResourceState::Converged,
         Phase::Running => ResourceState::Running,
         Phase::Waiting => ResourceState::Waiting,
         Phase::Held => ResourceState::Held,

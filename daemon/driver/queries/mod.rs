@@ -403,6 +403,7 @@ impl Driver {
                 on_remove_delete: owned.delete,
                 protected: owned.is_protected(),
             }),
+            condition_at: None,
         }
     }
 

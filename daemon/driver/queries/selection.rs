@@ -57,7 +57,11 @@ impl Driver {
                 Phase::Settled => found.converged += 1,
                 Phase::Stuck | Phase::Failed => found.failed += 1,
                 Phase::Delayed => found.retrying += 1,
-                Phase::Contended | Phase::Held | Phase::Waiting | Phase::Running => {}
+                Phase::Contended
+                | Phase::Held
+                | Phase::Waiting
+                | Phase::Running
+                | Phase::Inactive => {}
             }
         }
         let part = rows.into_iter().take(most);

@@ -70,7 +70,9 @@ impl ValueStore {
         if live.made.get().is_some_and(|made| made.blind) {
             return Ok(None);
         }
-        let is_kept = live.resource.with_sent(ValueRetention::Sealed).is_some();
+        // The expressions of the graph read the answer of a probe, also after a restart.
+        let is_kept = live.resource.with_sent(ValueRetention::Sealed).is_some()
+            || live.resource().sends_answers();
         if !self.is_wanted(&entry.identity, is_kept) {
             return Ok(None);
         }
@@ -144,6 +146,20 @@ impl Driver {
         if !values.is_empty() {
             let identity = self.graph.name(live.vertex);
             self.notifier.tell(&Notification::Answered { identity, values: &values });
+        }
+    }
+
+    /// Reports the last answer of a probe that has failed: also after a restart it stays in use.
+    pub(in crate::driver) fn tell_stored_answer(&mut self, id: VertexId) {
+        let Some(entry) = self.graph.get(id) else { return };
+        // A single apply knows only the answers of its own probes.
+        if self.settings.one_shot || !entry.resource.sends_answers() {
+            return;
+        }
+        let values = self.values.stored_answer(&entry.identity, entry.definition);
+        if !values.is_empty() {
+            self.notifier
+                .tell(&Notification::Answered { identity: &entry.identity, values: &values });
         }
     }
 

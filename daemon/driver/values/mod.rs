@@ -30,6 +30,9 @@ use steadfast_resources::{
 use steadfast_resources::{CopyDigest, Host, SentValue};
 use tokio_util::sync::CancellationToken;
 
+/// The keys of the values that a probe sends.
+const ANSWER_KEYS: [&str; 5] = ["output", "bool", "int", "float", "json"];
+
 /// All sent and received values of this session.
 #[derive(Debug)]
 pub(super) struct ValueStore {
@@ -148,6 +151,13 @@ impl ValueStore {
     pub(super) fn forget(&mut self, identity: &str) {
         self.sent.remove(identity);
         self.taken.remove(identity);
+    }
+
+    /// Returns the stored values of a probe that were sent under this definition, also by an earlier session.
+    pub(super) fn stored_answer(&self, identity: &str, definition: u64) -> Sent {
+        let snapshot = self.sent.get(identity).filter(|it| it.definition == definition);
+        let value = |key: &'static str| Some((key, snapshot?.values.get(key)?.datum.clone()?));
+        ANSWER_KEYS.into_iter().filter_map(value).collect()
     }
 
     /// Returns true if this value has been sent.

@@ -11,7 +11,8 @@ use crate::expressions::syntax::parse::shortened;
 use crate::expressions::value::Value;
 use minijinja::value::Rest;
 use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::sync::LazyLock;
 
 /// The work that one expression may do; it bounds the memory to about 64 bytes each.
@@ -46,6 +47,12 @@ pub(in crate::expressions) fn add_missing_functions(engine: &mut Environment<'st
 
 fn add_function(engine: &mut Environment<'static>, function: &'static Function) {
     engine.add_filter(function.name, move |arguments: Rest<minijinja::Value>| {
+        // The length of a list or map needs no copy.
+        if let ("length", [value]) = (function.name, &*arguments.0)
+            && let (None, Some(length)) = (value.as_str(), value.len())
+        {
+            return Ok(length.into());
+        }
         let values = arguments.iter().map(from_engine).collect::<Result<Vec<_>, _>>();
         let count = arguments.len();
         let result = match values {
@@ -56,7 +63,7 @@ fn add_function(engine: &mut Environment<'static>, function: &'static Function) 
             Err(problem) => Err(problem),
         };
         let result = result.map_err(|problem| failed(format!("`{}` {problem}", function.name)));
-        result.map(|value| to_engine(&value))
+        result.map(|value| EngineValues::default().convert(&value))
     });
 }
 
@@ -113,22 +120,26 @@ impl Program {
     pub(in crate::expressions) fn run(&self, scope: &Scope<'_>) -> Result<Value, ExpressionError> {
         let mut context = BTreeMap::new();
         let mut was_present = false;
+        let mut own = EngineValues::default();
+        let mut shared = scope.engine_values();
+        let converter = shared.as_deref_mut().unwrap_or(&mut own);
         for (number, input) in self.inputs.iter().enumerate() {
             let value = match input {
                 Input::Name(path) => {
                     let found = scope.value_at(path);
                     was_present = found.is_some();
                     match found {
-                        Some(value) => to_engine(value),
+                        Some(value) => converter.convert(value),
                         // The error shows up if the value is used.
                         None => failed(absent_message(path)).into(),
                     }
                 }
                 Input::IsPresent => minijinja::Value::from(was_present),
-                Input::Constant(value) => to_engine(value),
+                Input::Constant(value) => converter.convert(value),
             };
             context.insert(format!("v{number}"), value);
         }
+        drop(shared);
         let context = minijinja::Value::from_pairs(context);
         let result = self.compiled.eval(context).map_err(|error| self.explain(&error))?;
         from_engine(&result).map_err(|problem| {
@@ -171,23 +182,66 @@ pub(in crate::expressions) fn absent_message(path: &[String]) -> String {
     }
 }
 
-/// Converts a value for minijinja.
-pub(in crate::expressions) fn to_engine(value: &Value) -> minijinja::Value {
-    match value {
-        Value::Bool(truth) => (*truth).into(),
-        Value::Int(number) => (*number).into(),
-        Value::Float(number) => (*number).into(),
-        Value::Text(text) => text.as_str().into(),
-        Value::List(items) => items.iter().map(to_engine).collect::<Vec<_>>().into(),
-        Value::Map(entries) => {
-            let entries = entries.iter().map(|(key, value)| (key.as_str(), to_engine(value)));
-            minijinja::Value::from_pairs(entries)
+/// The bytes of values, as [`Value::size`] counts them, above which a cache of converted values is emptied.
+const LARGEST_CACHE: usize = 32 << 20;
+
+/// The values that were converted for minijinja: a list or map that several values share is converted once.
+#[derive(Default)]
+pub struct EngineValues {
+    /// The converted values by address; the value itself keeps the address in use.
+    known: HashMap<usize, (Value, minijinja::Value)>,
+    bytes: usize,
+}
+
+/// Omits the values, which may be large.
+impl fmt::Debug for EngineValues {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EngineValues").field("bytes", &self.bytes).finish_non_exhaustive()
+    }
+}
+
+impl EngineValues {
+    /// Converts a value.
+    pub(in crate::expressions) fn convert(&mut self, value: &Value) -> minijinja::Value {
+        let address = match value {
+            Value::Bool(truth) => return (*truth).into(),
+            Value::Int(number) => return (*number).into(),
+            Value::Float(number) => return (*number).into(),
+            Value::Text(text) => return text.as_str().into(),
+            Value::List(items) => items.shared_address(items.len()),
+            Value::Map(entries) => entries.shared_address(entries.len()),
+        };
+        if let Some((_, known)) = address.and_then(|address| self.known.get(&address)) {
+            return known.clone();
         }
+        let converted: minijinja::Value = match value {
+            Value::List(items) => {
+                items.iter().map(|item| self.convert(item)).collect::<Vec<_>>().into()
+            }
+            Value::Map(entries) => {
+                let entries =
+                    entries.iter().map(|(key, value)| (key.as_str(), self.convert(value)));
+                minijinja::Value::from_pairs(entries)
+            }
+            _ => return minijinja::Value::UNDEFINED,
+        };
+        if let Some(address) = address {
+            self.bytes = self.bytes.saturating_add(value.own_size());
+            if self.bytes > LARGEST_CACHE {
+                self.known.clear();
+                self.bytes = value.own_size();
+            }
+            self.known.insert(address, (value.clone(), converted.clone()));
+        }
+        converted
     }
 }
 
 /// The maximum size of a value that an expression gives, in bytes; a number counts as much as 16 bytes of text.
 const LARGEST_VALUE: usize = 8 << 20;
+/// The bytes that a map takes besides its entries.
+const BYTES_OF_MAP: usize = 600;
+const TOO_LARGE: &str = "exceeds 8 MiB: a list or map is too large";
 
 /// Converts a value of minijinja. Fails if the value exceeds 8 MiB: a list that is joined with itself doubles.
 pub(in crate::expressions) fn from_engine(value: &minijinja::Value) -> Result<Value, String> {
@@ -199,7 +253,7 @@ pub(in crate::expressions) fn from_engine(value: &minijinja::Value) -> Result<Va
 fn convert(value: &minijinja::Value, room: &mut usize) -> Result<Value, String> {
     use minijinja::value::ValueKind;
     let size = value.as_str().map_or(0, str::len).saturating_add(16);
-    *room = room.checked_sub(size).ok_or("exceeds 8 MiB: a list or map is too large")?;
+    *room = room.checked_sub(size).ok_or(TOO_LARGE)?;
     match value.kind() {
         ValueKind::Bool => Ok(Value::Bool(value.is_true())),
         ValueKind::Number if value.is_integer() => match value.as_i64() {
@@ -213,15 +267,17 @@ fn convert(value: &minijinja::Value, room: &mut usize) -> Result<Value, String> 
         ValueKind::String => Ok(Value::Text(value.as_str().unwrap_or_default().to_owned())),
         ValueKind::Seq | ValueKind::Iterable => {
             let items = value.try_iter().map_err(|error| error.to_string())?;
-            items.map(|item| convert(&item, room)).collect::<Result<_, _>>().map(Value::List)
+            let items = items.map(|item| convert(&item, room));
+            Ok(Value::List(items.collect::<Result<Vec<_>, _>>()?.into()))
         }
         ValueKind::Map => {
+            *room = room.checked_sub(BYTES_OF_MAP).ok_or(TOO_LARGE)?;
             let keys = value.try_iter().map_err(|error| error.to_string())?;
             let entries = keys.map(|key| {
                 let entry = value.get_item(&key).map_err(|error| error.to_string())?;
                 Ok((key.to_string(), convert(&entry, room)?))
             });
-            entries.collect::<Result<_, String>>().map(Value::Map)
+            Ok(Value::Map(entries.collect::<Result<BTreeMap<_, _>, String>>()?.into()))
         }
         ValueKind::Undefined => Err("is absent".to_owned()),
         other => Err(format!("is {other}, which is no value of the language")),

@@ -5,7 +5,7 @@
 use super::bindings::{code_of, with_checks, without_checks};
 use super::nested_values::{add_bounded_filters, charge_parts};
 use crate::expressions::environment::Environment;
-use crate::expressions::evaluation::program::{add_missing_functions, to_engine};
+use crate::expressions::evaluation::program::{EngineValues, add_missing_functions};
 use crate::expressions::evaluation::quoting;
 use crate::expressions::scope::Scope;
 use crate::expressions::syntax::parse::shortened;
@@ -26,7 +26,7 @@ const FUEL: u64 = 1_000_000;
 const LONGEST_OUTPUT: usize = 8 * 1024 * 1024;
 
 /// The maximum length of one template in bytes.
-const LONGEST_TEMPLATE: usize = 4 * 1024 * 1024;
+pub(crate) const LONGEST_TEMPLATE: usize = 512 * 1024;
 
 /// Reads an included template by its name relative to the folder of the graph or module: `None` if there is none.
 pub type TemplateLoader = Arc<dyn Fn(&str) -> Result<Option<String>, String> + Send + Sync>;
@@ -178,10 +178,15 @@ impl Template {
         scope: &Scope<'_>,
     ) -> Result<String, TemplateError> {
         let mut context: BTreeMap<&str, minijinja::Value> = BTreeMap::new();
-        context.extend(scope.roots().map(|(name, value)| (name, to_engine(value))));
-        context.extend(with.iter().map(|(name, value)| (name.as_str(), to_engine(value))));
+        let mut own = EngineValues::default();
+        let mut shared = scope.engine_values();
+        let converter = shared.as_deref_mut().unwrap_or(&mut own);
+        let mut convert = |value| converter.convert(value);
+        context.extend(scope.roots().map(|(name, value)| (name, convert(value))));
+        context.extend(with.iter().map(|(name, value)| (name.as_str(), convert(value))));
         let texts = values.iter();
         context.extend(texts.map(|(name, text)| (name.as_str(), text.as_str().into())));
+        drop(shared);
         let context = minijinja::Value::from_pairs(context);
         let secrets: Vec<&str> = values.values().map(String::as_str).collect();
         let mut output = BoundedOutput { bytes: Vec::new(), is_full: false };

@@ -35,7 +35,7 @@ fn only(arguments: Vec<Value>) -> Computed {
 fn items(arguments: Vec<Value>) -> Result<(Vec<Value>, Vec<Value>), String> {
     let mut arguments = arguments.into_iter();
     match arguments.next() {
-        Some(Value::List(items)) => Ok((items, arguments.collect())),
+        Some(Value::List(items)) => Ok((items.into_inner(), arguments.collect())),
         _ => Err("wants a list".to_owned()),
     }
 }
@@ -168,22 +168,22 @@ fn compare(one: &Value, other: &Value) -> Ordering {
 pub(in crate::expressions) fn sort(arguments: Vec<Value>) -> Computed {
     let (mut items, _) = items(arguments)?;
     items.sort_by(compare);
-    Ok(Value::List(items))
+    Ok(Value::List(items.into()))
 }
 
 pub(in crate::expressions) fn unique(arguments: Vec<Value>) -> Computed {
     let (mut items, _) = items(arguments)?;
     let mut seen = HashSet::new();
     items.retain(|item| seen.insert(scalar_text(item).unwrap_or_default()));
-    Ok(Value::List(items))
+    Ok(Value::List(items.into()))
 }
 
 pub(in crate::expressions) fn map(arguments: Vec<Value>) -> Computed {
     let (items, others) = items(arguments)?;
     let [key] = texts(others)?;
     let values = items.into_iter().map(|item| match item {
-        Value::Map(mut entries) => {
-            entries.remove(&key).ok_or_else(|| format!("finds an item without `{key}`"))
+        Value::Map(entries) => {
+            entries.get(&key).cloned().ok_or_else(|| format!("finds an item without `{key}`"))
         }
         other => Err(format!("wants maps, found {}", other.value_type())),
     });
@@ -196,12 +196,12 @@ pub(in crate::expressions) fn select(arguments: Vec<Value>) -> Computed {
     let Some(Value::Text(key)) = others.next() else { return Err("wants a key".to_owned()) };
     let wanted = others.next().unwrap_or(Value::Bool(true));
     items.retain(|item| matches!(item, Value::Map(entries) if entries.get(&key) == Some(&wanted)));
-    Ok(Value::List(items))
+    Ok(Value::List(items.into()))
 }
 
 pub(in crate::expressions) fn keys(arguments: Vec<Value>) -> Computed {
     match only(arguments)? {
-        Value::Map(entries) => Ok(Value::List(entries.into_keys().map(Value::Text).collect())),
+        Value::Map(entries) => Ok(Value::List(entries.keys().cloned().map(Value::Text).collect())),
         other => Err(format!("wants a map, found {}", other.value_type())),
     }
 }

@@ -6,3 +6,4 @@ pub(in crate::expressions) mod calls;
 pub(in crate::expressions) mod table;
 pub(in crate::expressions) mod types;
 pub(in crate::expressions) mod version;
+pub(super) mod words;

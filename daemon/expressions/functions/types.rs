@@ -3,6 +3,7 @@
 use crate::expressions::functions::calls::{Network, compile_pattern};
 use crate::expressions::functions::table::Argument;
 use crate::expressions::value_type::ValueType;
+use std::sync::Arc;
 
 type Typed = Result<ValueType, String>;
 
@@ -49,7 +50,7 @@ pub(in crate::expressions) fn text_to_list(arguments: &[Argument<'_>]) -> Typed 
     if arguments.get(1).and_then(|argument| argument.literal) == Some("") {
         return Err("wants a separator that is not empty".to_owned());
     }
-    want_texts(arguments).map(|()| ValueType::List(Box::new(ValueType::Text)))
+    want_texts(arguments).map(|()| ValueType::List(Arc::new(ValueType::Text)))
 }
 
 pub(in crate::expressions) fn texts_to_bool(arguments: &[Argument<'_>]) -> Typed {
@@ -106,7 +107,7 @@ pub(in crate::expressions) fn sort_items(arguments: &[Argument<'_>]) -> Typed {
 pub(in crate::expressions) fn map_items(arguments: &[Argument<'_>]) -> Typed {
     let key = literal_key(arguments)?;
     let value_type = key_of_items(arguments, key)?;
-    Ok(ValueType::List(Box::new(value_type)))
+    Ok(ValueType::List(Arc::new(value_type)))
 }
 
 pub(in crate::expressions) fn select_items(arguments: &[Argument<'_>]) -> Typed {
@@ -151,7 +152,7 @@ fn key_of_items(arguments: &[Argument<'_>], key: &str) -> Typed {
 
 pub(in crate::expressions) fn keys_of(arguments: &[Argument<'_>]) -> Typed {
     match first_type(arguments) {
-        ValueType::Map(_) | ValueType::AnyMap(_) => Ok(ValueType::List(Box::new(ValueType::Text))),
+        ValueType::Map(_) | ValueType::AnyMap(_) => Ok(ValueType::List(Arc::new(ValueType::Text))),
         other => Err(format!("wants a map, found {other}")),
     }
 }

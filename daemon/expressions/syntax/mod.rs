@@ -1,7 +1,8 @@
 //! The text of an expression: tokens, and the tree that the parser makes of them.
 //!
-//! Reading order: `tokens`, `node`, `parse`. The folder never reads the host.
+//! Reading order: `tokens`, `node`, `parse`, `advice` (hints of messages). The folder never reads the host.
 
+pub(in crate::expressions) mod advice;
 pub(in crate::expressions) mod node;
 pub(in crate::expressions) mod parse;
 pub(in crate::expressions) mod tokens;

@@ -1,10 +1,10 @@
 //! The parser: a strict subset of the expressions of Jinja.
 
 use crate::expressions::error::{Cause, ExpressionError};
-use crate::expressions::functions::table::{Function, function_named, function_names};
+use crate::expressions::functions::table::{Function, function_named};
+use crate::expressions::syntax::advice::{FOREIGN_FUNCTIONS, hint_for_function};
 use crate::expressions::syntax::node::{Node, NodeKind, Operator};
 use crate::expressions::syntax::tokens::{Token, TokenKind, split_tokens};
-use crate::nearest_name::nearest;
 
 /// The maximum length of an expression in bytes.
 const LONGEST: usize = 8 * 1024;
@@ -13,7 +13,8 @@ const LONGEST: usize = 8 * 1024;
 const DEEPEST: usize = 60;
 
 /// Words that name no value.
-const RESERVED: &[&str] = &["and", "or", "not", "in", "if", "else", "is"];
+pub(in crate::expressions) const RESERVED: &[&str] =
+    &["and", "or", "not", "in", "if", "else", "is"];
 
 /// Parses a whole expression.
 pub(in crate::expressions) fn parse_expression(text: &str) -> Result<Node, ExpressionError> {
@@ -318,9 +319,8 @@ impl Parser {
     fn call(&self, name: &str, range: (usize, usize), arguments: Vec<Node>) -> Parsed {
         let wrong = |message: String| ExpressionError::new(Cause::Name, range, message);
         let Some(function) = function_named(name) else {
-            let hint = nearest(name, function_names()).map(|near| format!("nearest: `{near}`"));
-            let hint = hint.unwrap_or_else(|| "`steadfast explain expressions` lists all".into());
-            return Err(wrong(format!("no function `{}`", shortened(name))).hint(hint));
+            let what = format!("no function `{}`", shortened(name));
+            return Err(wrong(what).hint(hint_for_function(name, &arguments)));
         };
         let count = arguments.len();
         if count < function.least || count > function.most {
@@ -400,6 +400,67 @@ impl Parser {
         end.ok_or_else(|| self.unexpected(self.tokens.get(self.at), &format!("`{sign}`")))
     }
 
+    /// Returns the word before a token.
+    fn word_before(&self, at: usize) -> Option<&str> {
+        match &self.tokens.get(at.checked_sub(1)?)?.kind {
+            TokenKind::Word(word) => Some(word),
+            _ => None,
+        }
+    }
+
+    /// Returns the dotted name that ends before a token.
+    fn name_before(&self, at: usize) -> Vec<&str> {
+        let mut name = Vec::new();
+        let mut at = at;
+        while let Some(word) = self.word_before(at) {
+            name.insert(0, word);
+            at -= 1;
+            let is_dot =
+                at > 0 && self.tokens.get(at - 1).is_some_and(|it| it.kind == TokenKind::Sign("."));
+            if !is_dot {
+                break;
+            }
+            at -= 1;
+        }
+        name
+    }
+
+    /// Returns the problem of a test such as `x is defined`, which only templates have.
+    fn refused_test(&self, range: (usize, usize)) -> ExpressionError {
+        let is_of_presence = self.tokens.iter().skip(self.at + 1).any(|token| {
+            matches!(&token.kind, TokenKind::Word(word) if word == "defined" || word == "undefined")
+        });
+        let error = |message: &str| ExpressionError::new(Cause::Syntax, range, message);
+        let name = self.name_before(self.at);
+        match (is_of_presence, name.split_last()) {
+            (true, Some((key, map))) if !map.is_empty() => {
+                let map = shortened(&map.join("."));
+                error("only templates have `is defined`").hint(format!(
+                    "write `\"{0}\" in {map}`, or `{map}.{0} | default(VALUE)`",
+                    shortened(key)
+                ))
+            }
+            (true, _) => error("only templates have `is defined`")
+                .hint("write `\"key\" in MAP`, or `NAME | default(VALUE)`"),
+            (false, _) => error("`is` is no operator; write `==`"),
+        }
+    }
+
+    /// Returns the problem of a call such as `x.contains("a")`.
+    fn refused_method(&self, range: (usize, usize)) -> ExpressionError {
+        let name = self.name_before(self.at);
+        let error = |message: &str| ExpressionError::new(Cause::Syntax, range, message);
+        let Some((method, value)) = name.split_last().filter(|(_, value)| !value.is_empty()) else {
+            return error("expected an operator or the end, found `(`");
+        };
+        let (method, value) = (shortened(method), shortened(&value.join(".")));
+        let hint = match FOREIGN_FUNCTIONS.iter().find(|(foreign, _)| *foreign == method) {
+            Some((_, here)) => here.replace("{}", &value),
+            None => format!("{value} | {method}(…)"),
+        };
+        error("a value has no methods").hint(format!("write `{hint}`"))
+    }
+
     fn unexpected(&self, token: Option<&Token>, wanted: &str) -> ExpressionError {
         let Some(token) = token else {
             let message = format!("expected {wanted}, found the end of the expression");
@@ -407,12 +468,9 @@ impl Parser {
         };
         let range = (token.start, token.end);
         let found = match &token.kind {
-            TokenKind::Word(word) if word == "is" => {
-                return ExpressionError::new(
-                    Cause::Syntax,
-                    range,
-                    "`is` is no operator; write `==`",
-                );
+            TokenKind::Word(word) if word == "is" => return self.refused_test(range),
+            TokenKind::Sign("(") if self.word_before(self.at).is_some() => {
+                return self.refused_method(range);
             }
             TokenKind::Word(word) => shortened(word),
             TokenKind::Int(number) => number.to_string(),

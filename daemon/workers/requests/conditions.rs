@@ -1,7 +1,6 @@
 //! The conditions of the running graph in replies: inactive resources, and inputs that do not apply.
 
-use crate::api::Reply;
-use crate::api::{InactiveStatus, Status};
+use crate::api::{Ages, InactiveStatus, Phase, ResourceDetails, ResourceStatus, Status};
 use crate::workers::graph::loader::GraphLoader;
 
 /// Adds the inactive resources, at most this number, and the reports of inputs.
@@ -16,9 +15,40 @@ pub(super) fn add_conditions(graph: &GraphLoader, most: usize, status: &mut Stat
     status.input_reports = conditions.lines;
 }
 
-/// Returns the reply about an inactive resource; none for other resources.
-pub(super) fn inactive_reply(graph: &GraphLoader, resource: &str) -> Option<Reply> {
+/// Returns the details of an inactive resource, by its identity or its bare name; none for other resources.
+pub(super) fn inactive_details(graph: &GraphLoader, resource: &str) -> Option<ResourceDetails> {
     let conditions = graph.conditions();
-    let inactive = conditions.inactive.iter().find(|it| &*it.identity == resource)?;
-    Some(Reply::Refused(format!("{resource} is {inactive}")))
+    let bare = format!("[{resource}]");
+    let exact = conditions.inactive.iter().find(|it| &*it.identity == resource);
+    let found = exact.or_else(|| {
+        let mut named = conditions.inactive.iter().filter(|it| it.identity.ends_with(&bare));
+        named.next().filter(|_| named.next().is_none())
+    })?;
+    let (file, line) = found.place;
+    let file = conditions.files.get(file).map(|file| file.display().to_string());
+    let at = found.condition_at.as_ref().map(|at| format!(" ({at})")).unwrap_or_default();
+    Some(ResourceDetails {
+        status: ResourceStatus {
+            resource: found.identity.to_string(),
+            phase: Phase::Inactive,
+            message: format!("{found}{at}"),
+            waits_for: Vec::new(),
+            next_try_in: None,
+            running_for: None,
+            awaiting_operator_for: None,
+            error: None,
+            ages: Ages::default(),
+            repairs: 0,
+            last_change: None,
+            pause: None,
+            pending_removal: false,
+        },
+        needs: Vec::new(),
+        needed_by: Vec::new(),
+        waited_for_by: Vec::new(),
+        watch: "none: an inactive resource is not checked".to_owned(),
+        declared_at: file.map(|file| (file, line)),
+        owned: None,
+        condition_at: found.condition_at.clone(),
+    })
 }

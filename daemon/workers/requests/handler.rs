@@ -326,8 +326,8 @@ impl DaemonRequestHandler {
         if let Some(found) = found {
             return Ok(found);
         }
-        match conditions::inactive_reply(&self.shared.graph, resource) {
-            Some(inactive) => Err(inactive),
+        match conditions::inactive_details(&self.shared.graph, resource) {
+            Some(inactive) => Ok(inactive),
             None => Err(self.unknown(&[resource.to_owned()]).await),
         }
     }

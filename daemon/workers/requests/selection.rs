@@ -1,5 +1,6 @@
 //! Selectors in requests: they become identities before a request is carried out.
 
+use super::conditions::inactive_details;
 use super::event_query::blocking;
 use super::handler::DaemonRequestHandler;
 use crate::api::{Reply, ReplySink, Request};
@@ -53,7 +54,13 @@ impl DaemonRequestHandler {
         if Selector::is_identity(text) {
             return Ok(());
         }
-        let mut selected = self.select(vec![text.clone()]).await?;
+        let mut selected = match self.select(vec![text.clone()]).await {
+            Err(Reply::Unknown(names)) => match inactive_details(&self.shared.graph, text) {
+                Some(inactive) => vec![inactive.status.resource],
+                None => return Err(Reply::Unknown(names)),
+            },
+            selected => selected?,
+        };
         if selected.len() > 1 {
             let ambiguous = vec![(text.clone(), selected)];
             return Err(Reply::Ambiguous(

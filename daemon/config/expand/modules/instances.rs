@@ -44,7 +44,8 @@ impl Expander<'_> {
             return None;
         }
         let values = self.complete_params(context, node, (what, &mut given), module)?;
-        let (value, value_type) = (Arc::new(Value::Map(values)), Arc::clone(&module.param_types));
+        let (value, value_type) =
+            (Arc::new(Value::Map(values.into())), Arc::clone(&module.param_types));
         let probe_params = Arc::new(given.of_probes);
         Some(Arc::new(ParamsAtLoad { params: Arc::new(Root { value, value_type }), probe_params }))
     }

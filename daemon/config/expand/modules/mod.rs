@@ -27,7 +27,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The keys of a use.
-const USE_KEYS: [&str; 10] =
+pub(in crate::config::expand) const USE_KEYS: [&str; 10] =
     ["use", "as", "with", "for_each", "when", "meta", "after", "before", "notify", "subscribe"];
 
 /// A module: its files and declarations.
@@ -173,7 +173,7 @@ impl Expander<'_> {
         self.add_module_edges(context, item, &instance, document);
         self.add_probe_edges(context, item, &instance, document);
         let params = Root {
-            value: Arc::new(Value::Map(values)),
+            value: Arc::new(Value::Map(values.into())),
             value_type: Arc::clone(&module_ref.param_types),
         };
         let scope = Scope {
@@ -189,7 +189,7 @@ impl Expander<'_> {
         for mut inner in self.follow_includes(contexts) {
             self.see_probes(&mut inner);
             self.expand_document(&inner);
-            let bytes = self.documents.last().map_or(0, |document| document.tree.text_bytes());
+            let bytes = self.documents.last().map_or(0, |document| document.tree.bytes());
             if !self.count_copies(context, item, bytes) {
                 return None;
             }

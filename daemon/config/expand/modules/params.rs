@@ -8,6 +8,7 @@ use crate::config::problem::{Problem, quoted};
 use crate::expressions::{MapKey, Value, ValueType};
 use crate::nearest_name::nearest;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A declared value.
 #[derive(Clone, Debug)]
@@ -36,9 +37,11 @@ pub(in crate::config::expand) enum DeclaredType {
 }
 
 /// The keys of a declaration.
-const KEYS: [&str; 8] = ["type", "default", "required", "pattern", "min", "max", "choices", "doc"];
+pub(in crate::config::expand) const KEYS: [&str; 8] =
+    ["type", "default", "required", "pattern", "min", "max", "choices", "doc"];
 /// The types of a declaration.
-const TYPES: [&str; 7] = ["string", "int", "float", "bool", "list", "map", "secret"];
+pub(in crate::config::expand) const TYPES: [&str; 7] =
+    ["string", "int", "float", "bool", "list", "map", "secret"];
 
 impl DeclaredType {
     fn parse(text: &str) -> Option<Self> {
@@ -77,9 +80,9 @@ impl DeclaredType {
             Self::Int => ValueType::Int,
             Self::Float => ValueType::Float,
             Self::Text | Self::Secret => ValueType::Text,
-            Self::List(Some(items)) => ValueType::List(Box::new(items.value_type())),
-            Self::List(None) => ValueType::List(Box::new(ValueType::Unknown)),
-            Self::Map => ValueType::AnyMap(Box::new(ValueType::Unknown)),
+            Self::List(Some(items)) => ValueType::List(Arc::new(items.value_type())),
+            Self::List(None) => ValueType::List(Arc::new(ValueType::Unknown)),
+            Self::Map => ValueType::AnyMap(Arc::new(ValueType::Unknown)),
         }
     }
 
@@ -167,7 +170,7 @@ pub(in crate::config::expand) fn type_of(declared: &BTreeMap<String, Declaration
         value_type: declaration.value_type.value_type(),
         optional: declaration.may_be_absent() && declaration.default.is_none(),
     };
-    ValueType::Map(plain.map(|(name, it)| (name.clone(), key(it))).collect())
+    ValueType::Map(Arc::new(plain.map(|(name, it)| (name.clone(), key(it))).collect()))
 }
 
 /// Returns the hint for an unknown key of a declaration.
@@ -255,7 +258,7 @@ impl Expander<'_> {
                 "min" => declaration.min = Some(self.read_bound(context, (name, "min"), value)?),
                 "max" => declaration.max = Some(self.read_bound(context, (name, "max"), value)?),
                 "choices" => match self.node_value(context, value)? {
-                    Value::List(choices) => declaration.choices = choices,
+                    Value::List(choices) => declaration.choices = choices.into_inner(),
                     other => declaration.choices = vec![other],
                 },
                 "doc" => declaration.doc = Some(text),

@@ -9,8 +9,11 @@ use crate::config::expand::{Context, Expander};
 use crate::config::hidden::names_secret;
 use crate::config::problem::code::Code;
 use crate::config::problem::{Place, Problem, quoted};
-use crate::expressions::{Value, ValueType};
+use crate::expressions::{Expression, Value, ValueType};
 use std::sync::Arc;
+
+/// The keys of an assertion.
+pub(in crate::config::expand) const ASSERT_KEYS: [&str; 2] = ["that", "message"];
 
 /// The result of a condition.
 pub(in crate::config::expand) enum Condition {
@@ -20,6 +23,29 @@ pub(in crate::config::expand) enum Condition {
     Fails(Arc<Inactivity>),
     /// A problem, already reported.
     Wrong,
+}
+
+/// Returns a condition without the braces of templates; a name alone gets its root.
+fn without_braces(context: &Context, text: &str) -> String {
+    let open = text.replace("${", "{{");
+    let mut inner = String::new();
+    let mut rest = open.as_str();
+    while let Some((before, after)) = rest.split_once("{{") {
+        inner.push_str(before);
+        let (part, end) = after.split_once('}').unwrap_or((after, ""));
+        inner.push_str(part.trim());
+        rest = end.strip_prefix('}').unwrap_or(end);
+    }
+    inner.push_str(rest);
+    let inner = inner.trim().to_owned();
+    let root = crate::config::expand::names::value_ref(&context.scope, &format!("vars.{inner}"));
+    if root.is_some() { format!("vars.{inner}") } else { inner }
+}
+
+/// Returns the file and the line of a condition.
+fn place_of(context: &Context, node: usize) -> String {
+    let place = context.place(context.tree().span(node));
+    format!("{}:{}", place.file, place.line)
 }
 
 impl Expander<'_> {
@@ -41,7 +67,7 @@ impl Expander<'_> {
             match self.evaluate(context, written) {
                 Outcome::Known(Value::Bool(true)) => {}
                 Outcome::Known(Value::Bool(false)) => {
-                    failed = failed.or_else(|| Some(self.inactivity(context, &text)));
+                    failed = failed.or_else(|| Some(self.inactivity(context, &text, item)));
                 }
                 Outcome::Known(other) => {
                     self.report_truth(context, item, (&text, &other.value_type()));
@@ -55,7 +81,8 @@ impl Expander<'_> {
                     }
                     failed = failed.or_else(|| {
                         let (condition, unknown_until) = (text.clone(), Some(until));
-                        Some(Inactivity { condition, unknown_until, ..Inactivity::default() })
+                        let at = Some(place_of(context, item));
+                        Some(Inactivity { condition, unknown_until, at, ..Inactivity::default() })
                     });
                 }
                 Outcome::Failed => return Condition::Wrong,
@@ -78,18 +105,24 @@ impl Expander<'_> {
             }
             let what = "a condition should be an expression, such as `when: vars.tls`";
             let is_flow = context.tree().entries(node).iter().any(|(key, _)| *key > 0);
-            let hint =
-                if is_flow { "quote the expression as a whole" } else { "write an expression" };
+            let span = context.tree().span(node);
+            let bare = context.parsed.file.bracketed(span.start);
+            let bare = bare.filter(|text| text.starts_with("{{"));
+            let hint = match bare {
+                Some(bare) => format!("write: when: {}", without_braces(context, bare)),
+                None if is_flow => "quote the expression as a whole".to_owned(),
+                None => "write an expression".to_owned(),
+            };
             self.report(context, node, Problem::new(Code::Condition, what).hint(hint));
             return None;
         };
         let text = scalar.text.to_string();
         let bare = text.trim();
-        if bare.starts_with("${") || bare.starts_with("{{") {
-            let inner = bare.trim_start_matches("${").trim_start_matches("{{");
-            let inner = inner.trim_end_matches("}}").trim_end_matches('}').trim();
-            let braces = if bare.starts_with("${") { "${ }" } else { "{{ }}" };
-            let what = format!("a condition has no `{braces}`: write `when: {}`", quoted(inner));
+        let has_braces = bare.contains("${") || bare.contains("{{");
+        if has_braces && Expression::parse(bare).is_err() {
+            let braces = if bare.contains("${") { "${ }" } else { "{{ }}" };
+            let inner = without_braces(context, bare);
+            let what = format!("a condition has no `{braces}`: write `when: {}`", quoted(&inner));
             self.report(context, node, Problem::new(Code::Condition, what));
             return None;
         }
@@ -120,7 +153,7 @@ impl Expander<'_> {
     }
 
     /// Describes a condition that does not hold.
-    fn inactivity(&mut self, context: &Context, text: &str) -> Inactivity {
+    fn inactivity(&mut self, context: &Context, text: &str, node: usize) -> Inactivity {
         let written =
             Written { text, start: None, span: crate::config::source_file::Span::default() };
         let expression = self.parse_expression(context, written);
@@ -138,6 +171,7 @@ impl Expander<'_> {
             condition: text.trim().to_owned(),
             values: names.into_iter().filter_map(value).collect(),
             unknown_until: None,
+            at: Some(place_of(context, node)),
         }
     }
 
@@ -152,8 +186,8 @@ impl Expander<'_> {
             return;
         };
         for item in items.clone() {
-            let that = context.tree().entry(item, "that").map(|(_, value)| value);
-            let message = context.tree().entry(item, "message").map(|(_, value)| value);
+            let that = context.tree().entry(item, ASSERT_KEYS[0]).map(|(_, value)| value);
+            let message = context.tree().entry(item, ASSERT_KEYS[1]).map(|(_, value)| value);
             let (Some(that), Some(message)) = (that, message) else {
                 let what = "an assertion needs `that` and `message`";
                 self.report(context, item, Problem::new(Code::Assert, what));
@@ -172,6 +206,7 @@ impl Expander<'_> {
                     condition: reason.condition.clone(),
                     values: reason.values.clone(),
                     unknown_until: None,
+                    condition_at: None,
                     place: (0, 0),
                 }
                 .condition_with_values();

@@ -284,18 +284,20 @@ impl Expander<'_> {
             None => written.span,
         };
         let shown = quoted(&expression);
+        // Cron gives the line to a shell.
+        let is_shell = matches!(by, Interpreter::Shell | Interpreter::Cron);
         let problem = if SECRETS.iter().any(|root| expression.starts_with(root)) {
             let what =
                 format!("`{shown}` in `{name}` is copied as it is: no expression has a secret");
             let hint = "a field takes a secret as {secret: NAME}, a template by `values:`";
             Problem::new(Code::Doubt, what).warning().hint(hint)
-        } else if by == Interpreter::Shell && expression != "${item}" {
+        } else if is_shell && expression != "${item}" {
             let variable = inner.rsplit('.').next().unwrap_or("value").to_ascii_uppercase();
             let what = format!(
                 "a shell would read `{shown}`; pass it as `env: {{{variable}: \"{shown}\"}}`"
             );
             Problem::new(Code::Literal, what).hint(format!("and write \"${variable}\" in the text"))
-        } else if by == Interpreter::Shell {
+        } else if is_shell {
             let what = format!("`{shown}` is a variable of the shell here, not the item");
             Problem::new(Code::Doubt, what)
                 .warning()

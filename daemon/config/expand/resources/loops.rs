@@ -11,6 +11,9 @@ use crate::expressions::{Value, ValueType};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+/// The keys of a loop in its long form.
+pub(in crate::config::expand) const KEYS: [&str; 3] = ["in", "key", "item"];
+
 /// A loop as written.
 struct Loop {
     /// The list or map.
@@ -30,7 +33,7 @@ impl Expander<'_> {
     ) -> Option<Vec<Arc<LoopItem>>> {
         let written = self.read_loop(context, node)?;
         let (of, value) = self.loop_value(context, written.list)?;
-        let items = self.keyed_items(context, node, (&written, value))?;
+        let items = self.keyed_items(context, node, (&written, &of, value))?;
         let mut seen: HashMap<String, usize> = HashMap::new();
         for (number, (key, _)) in items.iter().enumerate() {
             if let Some(first) = seen.insert(key.clone(), number) {
@@ -78,7 +81,8 @@ impl Expander<'_> {
                 other => {
                     let what =
                         format!("unknown key `{}` in `for_each`", quoted(other.unwrap_or("")));
-                    let hint = "valid keys: in, key, item; a map of items stands below `in`";
+                    let keys = KEYS.join(", ");
+                    let hint = format!("valid keys: {keys}; a map of items stands below `in`");
                     self.report(context, at, Problem::new(Code::UnknownKey, what).hint(hint));
                     return None;
                 }
@@ -105,7 +109,7 @@ impl Expander<'_> {
             if !self.names_are_static(context, node, ("for_each", &names)) {
                 return None;
             }
-            return Some(("the list".to_owned(), self.node_value(&context.at_load(), node)?));
+            return Some((list_text(context, node), self.node_value(&context.at_load(), node)?));
         };
         if text.trim_start().starts_with("${") {
             let inner =
@@ -129,22 +133,30 @@ impl Expander<'_> {
         &mut self,
         context: &Context,
         node: usize,
-        (written, value): (&Loop, Value),
+        (written, of, value): (&Loop, &str, Value),
     ) -> Option<Vec<(String, Value)>> {
         let refuse = |this: &mut Self, what: String, hint: &str| {
             this.report(context, node, Problem::new(Code::Loop, what).hint(hint));
             None
         };
+        let count = match &value {
+            Value::Map(entries) => entries.len(),
+            Value::List(items) => items.len(),
+            _ => 0,
+        };
+        if !self.may_loop(context, node, (count, of)) {
+            return None;
+        }
         let list = match value {
             Value::Map(entries) => {
                 let item = |(key, value): (String, Value)| {
                     let entries = [("key", Value::Text(key.clone())), ("value", value)];
                     let entries = entries.map(|(name, value)| (name.to_owned(), value));
-                    (key, Value::Map(entries.into()))
+                    (key, Value::Map(entries.into_iter().collect()))
                 };
-                return Some(entries.into_iter().map(item).collect());
+                return Some(entries.into_inner().into_iter().map(item).collect());
             }
-            Value::List(items) => items,
+            Value::List(items) => items.into_inner(),
             other => {
                 let what = format!("`for_each` needs a list or a map, found {}", kind_of(&other));
                 return refuse(self, what, "for example: for_each: vars.users");
@@ -189,9 +201,8 @@ impl Expander<'_> {
         (written, of): (&Loop, &str),
         items: &[(String, Value)],
     ) -> Option<ItemType> {
-        let mut types = items.iter().map(|(_, item)| item.value_type());
-        let first = types.next().unwrap_or(ValueType::Unknown);
-        let joined = types.fold(first, |joined, next| joined.join(&next));
+        let types: Vec<ValueType> = items.iter().map(|(_, item)| item.value_type()).collect();
+        let joined = ValueType::join_all(&types);
         let Some(declared) = &written.declared else {
             if joined == ValueType::Unknown && items.len() > 1 {
                 let what = format!("the items of `{}` have different types", quoted(of));
@@ -207,7 +218,7 @@ impl Expander<'_> {
         Some(ItemType::Declared(Arc::new(if is_of_map {
             let key = crate::expressions::MapKey::required(ValueType::Text);
             let value = crate::expressions::MapKey::required(own);
-            ValueType::Map([("key".to_owned(), key), ("value".to_owned(), value)].into())
+            ValueType::Map(Arc::new([("key".to_owned(), key), ("value".to_owned(), value)].into()))
         } else {
             own
         })))
@@ -229,12 +240,15 @@ impl Expander<'_> {
                     self.report(context, node, Problem::new(Code::Loop, problem));
                     return None;
                 };
-                let fields = self.complete_fields(context, node, (&what, fields), declared)?;
-                entries.insert("value".to_owned(), Value::Map(fields));
+                let fields =
+                    self.complete_fields(context, node, (&what, fields.into_inner()), declared)?;
+                entries.insert("value".to_owned(), Value::Map(fields.into()));
                 Some(Value::Map(entries))
             }
             Value::Map(fields) => {
-                Some(Value::Map(self.complete_fields(context, node, (&what, fields), declared)?))
+                let fields = fields.into_inner();
+                let fields = self.complete_fields(context, node, (&what, fields), declared)?;
+                Some(Value::Map(fields.into()))
             }
             _ => {
                 let problem = format!("{what} should be a map");
@@ -242,6 +256,17 @@ impl Expander<'_> {
                 None
             }
         }
+    }
+}
+
+/// Names a list or map: by its text, if it is short, else by its line.
+fn list_text(context: &Context, node: usize) -> String {
+    const LONGEST: usize = 40;
+    let span = context.tree().span(node);
+    let text = context.parsed.file.bracketed(span.start);
+    match text.filter(|text| text.chars().count() <= LONGEST) {
+        Some(text) => text.to_owned(),
+        None => format!("the list in line {}", context.parsed.file.line(span.start)),
     }
 }
 
@@ -255,7 +280,7 @@ enum ItemType {
 fn required_keys(of: &ValueType) -> Arc<ValueType> {
     fn strict(of: &ValueType) -> ValueType {
         match of {
-            ValueType::Map(keys) => ValueType::Map(
+            ValueType::Map(keys) => ValueType::Map(Arc::new(
                 keys.iter()
                     .map(|(name, key)| {
                         (
@@ -264,7 +289,7 @@ fn required_keys(of: &ValueType) -> Arc<ValueType> {
                         )
                     })
                     .collect(),
-            ),
+            )),
             other => other.clone(),
         }
     }

@@ -101,9 +101,9 @@ impl Expander<'_> {
                 return;
             }
             let inner = with_item(context, &each);
-            let before = document.tree.text_bytes();
+            let before = document.tree.bytes();
             expanded.extend(self.expand_one(&inner, (spec, item), document));
-            let bytes = document.tree.text_bytes().saturating_sub(before);
+            let bytes = document.tree.bytes().saturating_sub(before);
             if !self.count_copies(&inner, item, bytes) {
                 return;
             }

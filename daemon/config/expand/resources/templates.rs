@@ -8,14 +8,14 @@ use crate::config::expand::resources::fields::Target;
 use crate::config::expand::{Context, Expander, copy_nodes};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
-use crate::expressions::{Template, TemplateError, TemplateLoader, Value};
+use crate::expressions::{LONGEST_TEMPLATE, Template, TemplateError, TemplateLoader, Value};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steadfast_resources::KindSpec;
 
 /// The keys of a template.
-const KEYS: [&str; 3] = ["template", "with", "values"];
+pub(in crate::config::expand) const KEYS: [&str; 3] = ["template", "with", "values"];
 /// The mark around the name of a value in a rendered template. No template can contain this character.
 const MARK: char = '\u{fdd0}';
 /// The maximum number of templates that one template includes.
@@ -144,6 +144,7 @@ impl Expander<'_> {
         text: &str,
     ) -> Option<BTreeMap<String, String>> {
         let mut included = BTreeMap::new();
+        let mut length = text.len();
         let mut open = included_names(text);
         while let Some(name) = open.pop() {
             if included.contains_key(&name) {
@@ -160,6 +161,7 @@ impl Expander<'_> {
             }
             match self.read_template(context, &name) {
                 Ok(Some(text)) => {
+                    length += text.len();
                     open.extend(included_names(&text));
                     included.insert(name, text);
                 }
@@ -170,8 +172,13 @@ impl Expander<'_> {
                     return None;
                 }
             }
-            if included.len() > MOST_INCLUDED {
-                let what = format!("the template includes more than {MOST_INCLUDED} others");
+            let is_long = length > LONGEST_TEMPLATE;
+            if included.len() > MOST_INCLUDED || is_long {
+                let what = if is_long {
+                    format!("the template and its includes exceed {} KiB", LONGEST_TEMPLATE >> 10)
+                } else {
+                    format!("the template includes more than {MOST_INCLUDED} others")
+                };
                 self.report(context, node, Problem::new(Code::Budget, what));
                 return None;
             }
@@ -187,6 +194,7 @@ impl Expander<'_> {
         into: &mut Tree<'static>,
     ) -> Outcome<Names> {
         let mut names = Names::default();
+        let (mut is_wrong, mut unknown) = (false, None);
         if let Some((_, with)) = context.tree().entry(item, "with") {
             for (key, value) in context.tree().entries(with).to_vec() {
                 let name = context.text_of(key).unwrap_or_default().to_owned();
@@ -198,10 +206,17 @@ impl Expander<'_> {
                 };
                 match value {
                     Outcome::Known(value) => drop(names.with.insert(name, value)),
-                    Outcome::Unknown(until) => return Outcome::Unknown(until),
-                    Outcome::Failed => return Outcome::Failed,
+                    Outcome::Unknown(until) => unknown = unknown.or(Some(until)),
+                    // The other values may have problems too.
+                    Outcome::Failed => is_wrong = true,
                 }
             }
+        }
+        if is_wrong {
+            return Outcome::Failed;
+        }
+        if let Some(until) = unknown {
+            return Outcome::Unknown(until);
         }
         let Some((_, values)) = context.tree().entry(item, "values") else {
             return Outcome::Known(names);
@@ -285,9 +300,21 @@ impl Expander<'_> {
             }
             return None;
         }
-        let rendered = with_values(&context.scope, context.is_module(), |scope| {
-            template.render(&names.with, &names.marks, scope)
+        let is_open = !loaded.included.is_empty();
+        let roots = ["vars", "params", "item"].map(str::to_owned);
+        let read = roots.iter().filter(|root| {
+            is_open || names_used.iter().any(|name| name.split('.').next() == Some(root.as_str()))
         });
+        if !self.count_read(context, read, false) {
+            let what = "the templates of the graph read more than 256 MiB of values";
+            self.exceed(context, context.tree().span(node), (what, "a value"));
+            return None;
+        }
+        let rendered = with_values(
+            &context.scope,
+            (context.is_module(), &self.cache.engine_values),
+            |scope| template.render(&names.with, &names.marks, scope),
+        );
         match rendered {
             Ok(text) => Some(text),
             Err(error) => {

@@ -75,12 +75,13 @@ pub(super) fn with_types(
     known: BTreeMap<String, Value>,
     unknown: &BTreeMap<String, ValueType>,
 ) -> Root {
-    let root = Root::of(Value::Map(known));
+    let root = Root::of(Value::Map(known.into()));
     if unknown.is_empty() {
         return root;
     }
     let ValueType::Map(mut keys) = ValueType::clone(&root.value_type) else { return root };
-    keys.extend(unknown.iter().map(|(name, of)| (name.clone(), MapKey::required(of.clone()))));
+    Arc::make_mut(&mut keys)
+        .extend(unknown.iter().map(|(name, of)| (name.clone(), MapKey::required(of.clone()))));
     Root { value_type: Arc::new(ValueType::Map(keys)), ..root }
 }
 

@@ -41,6 +41,9 @@ pub(super) enum Source {
     Text(String),
 }
 
+/// The keys of an entry of `vars_files:`.
+pub(in crate::config::expand) const FILE_KEYS: [&str; 2] = ["file", "optional"];
+
 impl Expander<'_> {
     /// Collects `vars:` and `vars_files:` of a file.
     pub(in crate::config::expand) fn define_variables(&mut self, context: &Context) {
@@ -65,10 +68,9 @@ impl Expander<'_> {
             Some(Node::Map(_)) => {
                 let file = context.tree().entry(item, "file").map(|(_, value)| value);
                 let optional = context.tree().entry(item, "optional").map(|(_, value)| value);
-                let known = ["file", "optional"];
                 for (key, _) in context.tree().entries(item).to_vec() {
                     let text = context.text_of(key).unwrap_or_default().to_owned();
-                    if !known.contains(&text.as_str()) {
+                    if !FILE_KEYS.contains(&text.as_str()) {
                         let what = format!("unknown key `{}` in `vars_files`", quoted(&text));
                         let hint = "valid keys: file, optional";
                         self.report(context, key, Problem::new(Code::UnknownKey, what).hint(hint));

@@ -9,6 +9,7 @@ use crate::facts::{self, HostRoot, SystemAnswers};
 use crate::supervisor::WorkerContext;
 use crate::workers::graph::fact_watch::{FactWatch, JOIN};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -23,8 +24,16 @@ struct DeliveredGraph {
     texts: Arc<[Text]>,
     shape: u64,
     inactive: Arc<[Inactive]>,
+    files: Arc<[PathBuf]>,
     /// The last expansion failed: the next valid graph is delivered also if it is equal, which ends the rejection.
     is_rejected: bool,
+}
+
+impl DeliveredGraph {
+    fn take_inactive(&mut self, graph: &LoadedGraph) {
+        self.inactive = graph.inactive.clone().into();
+        self.files = graph.files.clone().into();
+    }
 }
 
 /// The inputs of the delivered graph, and the answers of probes that are not used yet.
@@ -43,6 +52,8 @@ pub(super) struct LiveGraph {
 pub(in crate::workers) struct ConditionReport {
     /// The inactive resources.
     pub(in crate::workers) inactive: Arc<[Inactive]>,
+    /// The files of the graph, for their places.
+    pub(in crate::workers) files: Arc<[PathBuf]>,
     /// A line for each fact that waits for a reload, and for each contended input.
     pub(in crate::workers) lines: Vec<String>,
 }
@@ -76,7 +87,7 @@ impl LiveGraph {
             current.number = number;
         }
         current.shape = graph.shape();
-        current.inactive = graph.inactive.clone().into();
+        current.take_inactive(graph);
     }
 
     /// Notes the driver's decision about a delivered graph.
@@ -151,7 +162,7 @@ impl LiveGraph {
         current.is_rejected = graph.is_none();
         if let Some(graph) = graph {
             current.inputs.take_names(&graph.used);
-            current.inactive = graph.inactive.clone().into();
+            current.take_inactive(graph);
         }
         let names = current.inputs.end_expansion(self.began.elapsed(), differs);
         (differs, names.join(", "))
@@ -162,7 +173,8 @@ impl LiveGraph {
         let current = lock(&self.current);
         let mut lines = current.inputs.waiting_lines("a reload");
         lines.extend(current.inputs.contended_lines());
-        ConditionReport { inactive: Arc::clone(&current.inactive), lines }
+        let (inactive, files) = (Arc::clone(&current.inactive), Arc::clone(&current.files));
+        ConditionReport { inactive, files, lines }
     }
 
     fn uses_facts(&self) -> bool {

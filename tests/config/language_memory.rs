@@ -1,0 +1,103 @@
+//! Nested maps, and values that are read again and again: each graph ends with little memory and soon.
+
+use crate::language_bounds::{lines, refused};
+
+const GROWS: &str = "the values of the graph grow above 32 MiB here";
+
+/// A variable that holds the one before it twice stands for an endless map.
+#[test]
+fn maps_that_double_are_bounded() {
+    let doubled =
+        lines(60, |n| format!("  a{}: {{x: \"${{vars.a{n}}}\", y: \"${{vars.a{n}}}\"}}\n", n + 1));
+    let graph = format!("graph: g\nvars:\n  a0: {{x: 1, y: 2}}\n{doubled}resources: {{}}\n");
+    refused(&[("web.yaml", &graph)], GROWS);
+}
+
+/// Maps that functions and operators make again and again.
+#[test]
+fn computed_maps_are_bounded() {
+    let maps = vec!["{a: true}"; 5000].join(",");
+    for (rows, message) in [
+        (lines(40, |n| format!("  b{n}: ${{vars.a | select(\"a\")}}\n")), GROWS),
+        (
+            lines(40, |n| format!("  b{}: ${{vars.b{n} + vars.b{n}}}\n", n + 1))
+                + "  b0: ${vars.a}\n",
+            "the result exceeds 8 MiB",
+        ),
+    ] {
+        let graph = format!("graph: g\nvars:\n  a: [{maps}]\n{rows}resources: {{}}\n");
+        refused(&[("web.yaml", &graph)], message);
+    }
+}
+
+/// Maps as they stand in a file of variables.
+#[test]
+fn written_maps_are_bounded() {
+    let graph = "graph: g\nvars_files: v.yaml\nresources: {}\n";
+    let maps = format!("a: [{}]\n", vec!["{a: 1}"; 60_000].join(","));
+    refused(&[("web.yaml", graph), ("v.yaml", &maps)], GROWS);
+}
+
+/// A large list of maps that each condition copies, and one that each template reads.
+#[test]
+fn repeated_reads_are_bounded() {
+    let maps = vec!["{a: true}"; 2000].join(",");
+    let head = format!("graph: g\nvars: {{a: [{maps}]}}\nresources:\n");
+    let rows = lines(2000, |n| {
+        format!("  - {{name: n{n}, when: '(vars.a | select(\"a\") | length) > {n}'}}\n")
+    });
+    let message = "read more than 256 MiB of values";
+    refused(&[("web.yaml", &format!("{head}  noop:\n{rows}"))], message);
+    let rows = lines(11_000, |n| {
+        format!("  - {{name: /a{n}, template: {{text: \"{{{{ vars.a|length }}}}\"}}}}\n")
+    });
+    refused(&[("web.yaml", &format!("{head}  file:\n{rows}"))], message);
+}
+
+/// A loop and many uses that each take a large map.
+#[test]
+fn copies_of_maps_are_bounded() {
+    let map = lines(2000, |n| format!("K{n}: v,"));
+    let rows = lines(1000, |n| format!("  - {{name: e{n}, args: [a], env: \"${{vars.m}}\"}}\n"));
+    let graph = format!("graph: g\nvars: {{m: {{{map}}}}}\nresources:\n  exec:\n{rows}");
+    refused(&[("web.yaml", &graph)], GROWS);
+    let words = vec!["a"; 10_000].join(",");
+    let items: Vec<String> = (0..1000).map(|n| n.to_string()).collect();
+    let graph = format!(
+        "graph: g\nvars: {{n: [{}]}}\nresources:\n  exec:\n  - {{for_each: vars.n, args: [{words}]}}\n",
+        items.join(",")
+    );
+    refused(&[("web.yaml", &graph)], "the copies of this text grow above 32 MiB");
+    let maps = vec!["{a: 1}"; 1000].join(",");
+    let uses = lines(2000, |n| format!("- {{use: m, as: i{n}, with: {{m: \"${{vars.m}}\"}}}}\n"));
+    let graph = format!("graph: g\nvars: {{m: [{maps}]}}\nmodules:\n{uses}");
+    let module = "module: m\nparams: {m: {type: list}}\nresources: {noop: [a]}\n";
+    refused(&[("web.yaml", &graph), ("m/m.yaml", module)], GROWS);
+}
+
+/// Maps of a template that hold themselves, in each way that binds or makes one.
+#[test]
+fn templates_with_nested_maps_are_bounded() {
+    let graph = "graph: g\nresources:\n  file:\n  - {name: /a, template: a.j2}\n";
+    let doubled = "{% set m = {\"a\": m, \"b\": m} %}".repeat(40);
+    let looped = |made: &str| {
+        format!(
+            "{{% set n = namespace(m={{\"a\": 1}}) %}}{{% for i in range(10000) %}}{{% set n.m = {made} %}}{{% endfor %}}{{{{ n.m }}}}"
+        )
+    };
+    for template in [
+        format!("{{% set m = {{\"a\": 1}} %}}{doubled}{{{{ m }}}}"),
+        looped("{\"a\": n.m, \"b\": n.m}"),
+        looped("dict(a=n.m, b=n.m)"),
+        looped("dict(n.m, a=n.m)"),
+        looped("{\"a\": n.m|items|list, \"b\": n.m|items|list}"),
+        looped("[n.m, {\"a\": n.m}]|list"),
+        looped("[n.m, n.m]|zip([n.m, n.m])|list"),
+        "{% macro f(x, n) %}{% if n > 0 %}{{ f({\"a\": x, \"b\": x}, n - 1) }}{% else %}{{ x }}{% endif %}{% endmacro %}{{ f(1, 60) }}".to_owned(),
+        "{% for i in range(90000) %}{% with x = {\"a\": {\"b\": range(100)|list}} %}{% endwith %}{% endfor %}".to_owned(),
+    ] {
+        refused(&[("web.yaml", graph), ("a.j2", &template)], "out of fuel: a.j2:1:");
+    }
+    let long = format!("{{{{ [{}]|length }}}}", vec!["{\"a\":1}"; 100_000].join(","));
+    refused(&[("web.yaml", graph), ("a.j2", &long)], "a template has at most 524288 bytes");
+}
