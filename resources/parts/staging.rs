@@ -2,11 +2,13 @@
 
 use super::commands::{command, run_change};
 use super::managed::WriteFailure;
+use super::on_thread;
 use crate::failure::Failure;
-use crate::host::Host;
-use crate::host::files::{Fault, Files, said};
+use crate::host::files::{EntryStat, Fault, Files, said};
 use crate::host::input_trust::Reader;
+use crate::host::{Host, wall};
 use crate::permit::Permit;
+use rustix::fs::FileType;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -51,12 +53,45 @@ pub(crate) fn guard_way(doing: &str, path: &Path) -> Result<(), Failure> {
 /// The folder of downloads: only their owner can replace the objects in it.
 pub(crate) const DOWNLOADS: &str = "/var/tmp";
 
+/// The age in seconds from which a folder is a leftover of a killed process: no step takes so long.
+const LEFTOVER: i64 = 24 * 60 * 60;
+
+/// Returns the leftover folders in a directory.
+fn find_leftovers(files: &Files, parent: &Path) -> Result<Vec<PathBuf>, Fault> {
+    let Some(spot) = files.open_entry(parent)? else { return Ok(Vec::new()) };
+    let Some(seen) = spot.look()?.filter(|seen| seen.kind == FileType::Directory) else {
+        return Ok(Vec::new());
+    };
+    let directory = spot.branch(&seen, false)?;
+    let now = wall().as_secs().cast_signed();
+    let mut leftovers = Vec::new();
+    for name in directory.names()? {
+        let is_ours = name.to_str().and_then(|name| name.strip_prefix(".steadfast-"));
+        if is_ours.is_none_or(|rest| rest.len() != 10) {
+            continue;
+        }
+        let path = parent.join(&name);
+        let seen = directory.open_entry(&path).look()?;
+        let is_leftover = |seen: &EntryStat| {
+            seen.kind == FileType::Directory
+                && files.owns(seen)
+                && seen.mode & 0o7777 == 0o700
+                && now - seen.changed.0 > LEFTOVER
+        };
+        if seen.as_ref().is_some_and(is_leftover) {
+            leftovers.push(path);
+        }
+    }
+    Ok(leftovers)
+}
+
 /// A folder that only the daemon's user can enter.
 #[derive(Debug)]
 pub(crate) struct Staging(PathBuf);
 
 impl Staging {
-    /// Makes a folder in `parent`, in which no other user may be able to replace it.
+    /// Makes a folder in `parent`, in which no other user may be able to replace it. Folders that killed processes left
+    /// there a day ago are removed; a failure of that is tried again the next time.
     ///
     /// # Errors
     ///
@@ -66,6 +101,11 @@ impl Staging {
         permit: &Permit,
         parent: &Path,
     ) -> Result<Self, WriteFailure> {
+        let own = parent.to_owned();
+        let leftovers = on_thread(host, move |host| find_leftovers(host.files(), &own)).await;
+        for path in leftovers.into_iter().flat_map(Result::unwrap_or_default) {
+            let _tried_again = Self(path).remove(host, permit).await;
+        }
         let pattern = parent.join(".steadfast-XXXXXXXXXX").display().to_string();
         let made = run_change(host, permit, &command(&["mktemp", "-d", "--", &pattern])).await;
         let made = made.map_err(|failed| WriteFailure { touched: false, ..failed })?;
@@ -87,5 +127,36 @@ impl Staging {
         let mut removal = command(&["rm", "-rf", "--one-file-system", "--", &path]);
         removal.timeout = Some(Duration::from_mins(10));
         run_change(host, permit, &removal).await.map(|_| ())
+    }
+}
+
+#[cfg(all(test, feature = "simulated-host"))]
+mod tests {
+    use super::{LEFTOVER, find_leftovers};
+    use crate::host::Host;
+    use crate::host::simulated::Machine;
+    use std::path::{Path, PathBuf};
+    use std::time::Duration;
+
+    #[test]
+    fn a_leftover_is_a_day_old_private_folder() {
+        let machine = Machine::default();
+        let make = |name: &str, mode| {
+            machine.make_directories(format!("/srv/{name}")).unwrap();
+            machine.chmod(format!("/srv/{name}"), mode).unwrap();
+        };
+        make(".steadfast-0123456789", 0o700);
+        make(".steadfast-open567890", 0o755);
+        make(".steadfast-short", 0o700);
+        make("other", 0o700);
+        machine.write("/srv/.steadfast-file567890", "").unwrap();
+        let later = Duration::from_secs(LEFTOVER.unsigned_abs() + 1);
+        machine.set_wall(machine.wall() + later);
+        make(".steadfast-young67890", 0o700);
+        let host = Host::default();
+        let _entered = machine.enter();
+        let found = find_leftovers(host.files(), Path::new("/srv")).unwrap();
+        assert_eq!(found, [PathBuf::from("/srv/.steadfast-0123456789")]);
+        assert!(find_leftovers(host.files(), Path::new("/missing")).unwrap().is_empty());
     }
 }

@@ -97,8 +97,8 @@ impl Files {
         Ok(found)
     }
 
-    /// Rejects a file of more than [`LARGEST_OF_OTHERS`] bytes that another user can change, also for that user: to read
-    /// a sparse file could take hours.
+    /// Rejects a file of more than [`LARGEST_OF_OTHERS`] bytes that another user can change, also for that user: a
+    /// sparse file could take hours.
     ///
     /// # Errors
     ///
