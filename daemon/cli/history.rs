@@ -2,7 +2,7 @@
 
 use super::args;
 use super::exit::Exit;
-use super::history_list::to_json;
+use super::history_list::{one_resource, to_json};
 use super::output::{error, note_output, out_json, plain, print};
 use super::{settings, state_dir};
 use crate::history::{Entry, HistoryError, Listed, Reader, describe_missing_content};
@@ -75,7 +75,8 @@ pub(super) fn show(args: &args::Show, number: u64) -> Exit {
     let found = open(args.of.socket.state_dir.as_deref())
         .and_then(|reader| required(reader, resource))
         .and_then(|reader| {
-            let entry = entry(&reader, resource, Some(number))?;
+            let resource = one_resource(&reader, resource).map_err(|why| refuse(&why))?;
+            let entry = entry(&reader, &resource, Some(number))?;
             if !entry.values.is_empty() {
                 let values = values(&entry);
                 return Ok((entry, Ok(values)));
@@ -176,10 +177,11 @@ pub(super) fn diff(args: &args::Diff) -> Exit {
 
 fn compare(args: &args::Diff) -> Result<Exit, Exit> {
     let reader = required(open(args.state.state_dir.as_deref())?, &args.resource)?;
+    let resource = one_resource(&reader, &args.resource).map_err(|why| refuse(&why))?;
     let side = |number: Option<u64>| -> Result<(Entry, Vec<u8>), Exit> {
-        let entry = entry(&reader, &args.resource, number)?;
+        let entry = entry(&reader, &resource, number)?;
         if !entry.values.is_empty() {
-            let name = plain(&args.resource);
+            let name = plain(&resource);
             let what = format!("{name} has values, and no content that could be compared");
             error(what, Some("`steadfast history` with its name shows each before and after"));
             return Err(Exit::Failed);

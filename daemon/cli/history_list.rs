@@ -96,6 +96,19 @@ pub(super) fn selected_names(
     }
 }
 
+/// Returns the one resource of the history that a selector selects.
+pub(super) fn one_resource(reader: &Reader, text: &str) -> Result<String, HistoryError> {
+    let names = selected_names(reader, text)?;
+    let mut names = names.into_iter();
+    match (names.next(), names.next()) {
+        (Some(only), None) => Ok(only),
+        (None, _) => Err(HistoryError::Unknown(format!("no recorded changes of {}", plain(text)))),
+        (Some(one), Some(other)) => Err(HistoryError::Unknown(format!(
+            "`{text}` selects several resources: {one}, {other}, …; name one of them"
+        ))),
+    }
+}
+
 /// Reports an empty history; a misspelt resource is an error.
 fn nothing(args: &args::History) -> Exit {
     client::asking(async {

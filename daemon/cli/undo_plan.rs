@@ -3,7 +3,7 @@
 use super::args;
 use super::exit::Exit;
 use super::history::{ABSENT, at, now, open, refuse};
-use super::history_list::{after_in_words, selected_names, time_of};
+use super::history_list::{after_in_words, one_resource, time_of};
 use super::output::{count, plain, print};
 use crate::history::{Entry, HistoryError, Listed, Reader, Undo, Undoable};
 use steadfast_resources::host::files::{AccountKind, account_name, printable};
@@ -27,19 +27,6 @@ pub(super) fn undo_plan(args: &args::Undo) -> Exit {
             Exit::Well
         }
         Err(exit) => exit,
-    }
-}
-
-/// Returns the one resource of the history that a selector selects.
-fn one_resource(reader: &Reader, text: &str) -> Result<String, HistoryError> {
-    let names = selected_names(reader, text)?;
-    let mut names = names.into_iter();
-    match (names.next(), names.next()) {
-        (Some(only), None) => Ok(only),
-        (None, _) => Err(HistoryError::Unknown(format!("no recorded changes of {text}"))),
-        (Some(one), Some(other)) => Err(HistoryError::Unknown(format!(
-            "`{text}` selects several resources: {one}, {other}, …; name one of them"
-        ))),
     }
 }
 

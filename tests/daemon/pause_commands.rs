@@ -151,3 +151,19 @@ fn a_resume_lists_only_its_own_changes() {
     host.wait_until("it is put back", || host.read("a") == "x");
     assert!(!host.exists("b") && host.read("c") == "edited");
 }
+
+/// A paused member of a group rests, and the others of its group are repaired.
+#[test]
+fn a_paused_member_leaves_its_group() {
+    let host = Host::with(
+        "graph: g\nresources:\n  line:\n  - {name: one, path: $DIR/f, line: one}\n  - {name: two, path: $DIR/f, line: two}\n",
+    );
+    host.write("f", "top\n");
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.ask_daemon(&["pause", "line[one]", "--for", "1h"]).exits(0);
+    host.write("f", "top\n");
+    host.wait_until("the other line is back", || host.read("f") == "top\ntwo\n");
+    host.ask_daemon(&["resume", "line[one]"]).exits(0);
+    host.wait_until("both are there", || host.lines("f").len() == 3);
+}

@@ -177,9 +177,14 @@ pub struct Wait {
     /// Condition to wait for
     #[arg(long = "for", value_enum, default_value = "converged")]
     pub what: Awaited,
-    /// Give up after S seconds
-    #[arg(long, value_name = "S")]
+    /// Give up after TIME: `90s`, `2m`, or seconds
+    #[arg(long, value_name = "TIME", value_parser = seconds_or_span)]
     pub timeout: Option<u64>,
+}
+
+/// Parses a number of seconds, or a time span with a unit.
+fn seconds_or_span(text: &str) -> Result<u64, String> {
+    text.parse().or_else(|_no_number| config::span(text))
 }
 
 /// The states that `wait` can wait for.

@@ -68,7 +68,9 @@ fn declaration(details: &ResourceDetails) -> Vec<String> {
     let lines = declared_lines(&text, usize::try_from(*line).unwrap_or_default());
     let identity = &details.status.resource;
     let name = ResourceId::parse(identity).map_or(identity.as_str(), |id| id.name);
-    if !lines.iter().any(|line| line.contains(name)) {
+    // A name with an expression differs from its declaration.
+    let is_declared = |line: &String| line.contains(name) || line.contains("${");
+    if !lines.iter().any(is_declared) {
         return vec!["  the file has changed since it was loaded".to_owned()];
     }
     lines.iter().map(|line| format!("    {}", plain(line))).collect()

@@ -168,6 +168,8 @@ fn keep_user(object: &mut Inspected) -> bool {
 }
 
 fn keep_group(object: &mut Inspected) -> bool {
+    // The users declare their groups.
+    object.fields.retain(|(name, _)| *name != "members");
     is_of_people(object, "gid")
 }
 

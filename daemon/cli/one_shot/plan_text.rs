@@ -29,7 +29,7 @@ impl Found {
             print_step(step);
         }
         for (name, why) in &self.failed {
-            let line = format!("{}: {}", plain(name), plain(why));
+            let line = format!("{}: {}", plain(name), plain(&why.replace('\n', "; ")));
             print(paint(Ink::Odd, &format!("! {line}")));
         }
         self.conditions.lines().iter().for_each(print);

@@ -265,7 +265,11 @@ impl Expander<'_> {
         };
         if !matches!(context.tree().node(root), Some(Node::Map(_))) {
             let what = "the file should be a map with graph, resources, edges";
-            self.report(context, root, Problem::new(Code::Type, what));
+            let hint = "an Ansible playbook? docs/guide/from-ansible.md translates its words";
+            let is_list = matches!(context.tree().node(root), Some(Node::List(_)));
+            let problem = Problem::new(Code::Type, what);
+            let problem = if is_list { problem.hint(hint) } else { problem };
+            self.report(context, root, problem);
             return;
         }
         let pairs = context.tree().entries(root).to_vec();

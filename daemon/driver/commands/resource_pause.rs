@@ -1,7 +1,7 @@
 //! Pauses of single resources, with reason and end. The engine is notified of the begin and the end; each pause ends by
 //! itself.
 //!
-//! All members of a group rest while one of them is paused.
+//! A paused member is split from its group, which rests until then.
 
 use super::state_commands::CommandResult;
 use crate::api::{PauseStatus, SinglePause};
@@ -63,6 +63,11 @@ impl ResourcePauses {
     /// Returns the number of paused resources.
     pub(in crate::driver) fn count(&self) -> usize {
         self.each.len()
+    }
+
+    /// Returns the paused resources.
+    pub(in crate::driver) fn ids(&self) -> impl Iterator<Item = VertexId> + '_ {
+        self.each.keys().copied()
     }
 
     fn holds(&self, id: VertexId) -> bool {

@@ -9,7 +9,7 @@ use crate::store::AuditEntry;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
-use steadfast_engine::VertexStatus;
+use steadfast_engine::{Event, VertexStatus};
 use steadfast_resources::KindSet;
 use steadfast_resources::Restoring;
 use steadfast_resources::host::Files;
@@ -253,6 +253,10 @@ impl Driver {
     pub(in crate::driver) fn undone(&mut self, resource: &str, deeds: &[AuditEntry]) {
         self.commands.undos.end(resource);
         self.tell_done(deeds);
+        // The source of events may take the change for one of our own.
+        if let Some(id) = self.graph.number(resource).filter(|id| self.graph.get(*id).is_some()) {
+            self.turn(Event::Suspect(self.graph.groups().leader(id)));
+        }
         self.rename_history();
     }
 

@@ -129,6 +129,17 @@ impl Driver {
         }
     }
 
+    /// Splits paused members, so that the others of their groups go on.
+    fn part_paused(&mut self) {
+        let is_apart = |id: &VertexId| {
+            let leader = self.graph.groups().leader(*id);
+            let members = self.graph.groups().get(leader).map(|group| &group.members);
+            members.is_some_and(|all| all.iter().any(|other| !self.is_parked(*other)))
+        };
+        let who: Vec<VertexId> = self.commands.pauses.ids().filter(is_apart).collect();
+        self.part(who, "it is paused, and the others of its group go on");
+    }
+
     fn part(&mut self, who: Vec<VertexId>, why: &str) {
         for id in who {
             let one = self.runs.split.each.entry(id).or_default();
@@ -148,6 +159,7 @@ impl Driver {
         if self.runs.split.look_at.is_some_and(|at| at <= now) {
             self.look_who_is_well(now);
         }
+        self.part_paused();
         // A waiting graph runs with the groups of its load; changed groups follow after it.
         let can = self.engine.mode() == Mode::Running && self.graph.change().is_none();
         if !can || !std::mem::take(&mut self.runs.split.is_due) {
@@ -163,7 +175,8 @@ impl Driver {
 
     fn look_who_is_well(&mut self, now: Instant) {
         for id in self.runs.split.all() {
-            let is_well = self.current_status(id) == Some(VertexStatus::Settled);
+            let is_well =
+                self.current_status(id) == Some(VertexStatus::Settled) && !self.is_parked(id);
             let Some(one) = self.runs.split.each.get_mut(&id) else { continue };
             one.well_since = is_well.then(|| one.well_since.unwrap_or(now));
             if one.may_join(now) {

@@ -122,7 +122,7 @@ const FIELDS: &[FieldSpec] = &[
     FieldSpec::new(
         "recurse",
         FieldType::Bool,
-        "With source: copies the whole tree, links as links; otherwise applies owner, group and mode below the directory too; open files stay open. A mode like 0640 gives directories x where it gives r. Default: false.",
+        "With source: copies the whole tree, links as links; otherwise applies owner, group and mode below the directory too; open files stay open. A mode like 0640 gives directories x where it gives r. A declared path below is left to its own resource, with everything in it. Default: false.",
     ).receives(Receives::Shown),
     FieldSpec::new(
         "purge",
