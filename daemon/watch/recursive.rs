@@ -37,6 +37,9 @@ const PARTS: usize = 4;
 
 const SHARE_AT_LEAST: usize = 1024;
 
+/// The longest path in bytes whose subdirectories are watched: the limit of the kernel for one path.
+const LONGEST_PATH: usize = 4096;
+
 impl WatchIndex {
     /// Extends the wait of a vertex in a directory to the whole tree below it.
     pub(super) fn plant(&mut self, vertex: VertexId, path: &Path, work: &mut Work) {
@@ -88,7 +91,7 @@ impl WatchIndex {
         if tree.is_over {
             let most = self.tree_share.unwrap_or_default();
             return Some(format!(
-                "the tree has more than {most} directories; raise the sysctl fs.inotify.max_user_watches"
+                "the tree has more than {most} directories, or very long paths; raise the sysctl fs.inotify.max_user_watches"
             ));
         }
         let failed = |route| self.routes.get(route)?.walked.failed.as_ref();
@@ -116,6 +119,11 @@ impl WatchIndex {
         else {
             return false;
         };
+        // The check of a deeper tree fails, and each further level costs time.
+        if !found.is_empty() && path.as_os_str().len() > LONGEST_PATH {
+            self.exceed(vertex, work);
+            return false;
+        }
         let known_as = |name: &PathBuf| self.by_path.get(path.join(name).as_path()).copied();
         let stay: BTreeSet<RouteId> =
             found.iter().filter_map(known_as).filter(|route| known.contains(route)).collect();

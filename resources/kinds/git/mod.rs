@@ -16,10 +16,12 @@ use crate::claim::Claim;
 use crate::dependency::{HostObject, Need};
 use crate::failure::Failure;
 use crate::footprint::Footprint;
-use crate::host::files::{AccountKind, EntryStat, account_name};
+use crate::host::files::{AccountKind, EntryStat, Files, account_name, said};
+use crate::host::input_trust::Reader;
 use crate::host::{Command, End, Finished, Host};
 use crate::kind::{FieldMode, FieldRole, FieldSpec, FieldType, KindSpec, Value};
 use crate::parts::commands::{command, failed};
+use crate::parts::staging::guard_way;
 use crate::parts::{ValueSet, WriteFailure, on_thread};
 use crate::permit::Permit;
 use crate::prior_state::FieldValues;
@@ -27,6 +29,7 @@ use crate::removal::Removal;
 use crate::resource::{Answer, PathAfter, Traits};
 use crate::values::{Receives, SendSpec, Sent, SentValue};
 use crate::watch_source::WatchSource;
+use rustix::fs::FileType;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -205,6 +208,8 @@ impl Tree {
         if host.look(&self.path.join(".git")).await.is_err() {
             return Ok(None);
         }
+        let (path, user) = (self.path.clone(), self.user.clone());
+        on_thread(host, move |host| guard_tree(host.files(), &path, user.as_deref())).await??;
         let words = ["rev-parse", "--git-dir"];
         let finished = self.ask(host, cancel, &words).await?;
         if finished.end != End::Exited(0) {
@@ -278,6 +283,29 @@ pub(crate) async fn tree_owner(
         Ok(seen.map(|seen| is_others(&seen).then(|| account_name(AccountKind::User, seen.uid))))
     })
     .await?
+}
+
+/// Fails if a user besides the one that git runs as can put another tree at the path, which git would change. For a
+/// declared user, only a link at the path is judged: in a shared directory, others can rename trees.
+fn guard_tree(files: &Files, path: &Path, user: Option<&str>) -> Result<(), Failure> {
+    let hint = "declare `user`, or make root the owner of the directories above";
+    if user.is_none() {
+        guard_way("read", path).map_err(|failure| failure.hint(hint))?;
+    }
+    let look = || files.open_entry(path)?.map(|entry| entry.look()).transpose();
+    let seen = look().map_err(|fault| files.trouble(fault, path))?.flatten();
+    if seen.is_none_or(|seen| seen.kind != FileType::Symlink) {
+        return Ok(());
+    }
+    let uid = user.map(|user| files.accounts().number(AccountKind::User, user)).transpose()?;
+    let reader = Reader::here().on_behalf_of(uid);
+    match reader.doubts_on_the_way(path).filter(|_| reader.is_strict()) {
+        Some(doubt) => {
+            let failure = said("read", path, "it is a link that another user can change");
+            Err(failure.hint(format!("declare the target of the link ({doubt})")))
+        }
+        None => Ok(()),
+    }
 }
 
 /// A live working tree.

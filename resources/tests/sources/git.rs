@@ -223,6 +223,34 @@ fn undo_spares_objects_of_other_users() {
     }
 }
 
+/// A user moves the tree of root away, and puts a link to another tree of root in its place.
+#[test]
+fn a_link_of_another_user_is_not_followed() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let folder = repository();
+    let at = folder.path();
+    shell(
+        at,
+        "git clone -q origin victim; echo mine >victim/file; mkdir theirs; git clone -q origin theirs/tree",
+    );
+    let repo = at.join("origin");
+    let given = [("repo", repo.to_str().unwrap()), ("force", "true")];
+    let declared = resource("git", &at.join("theirs/tree"), &given);
+    made(&declared);
+    shell(
+        at,
+        "chown 65534 theirs; mv theirs/tree theirs/old; ln -s ../victim theirs/tree; chown -h 65534 theirs/tree",
+    );
+    let said = refused(&declared);
+    assert!(said.contains("another user could change"), "{said}");
+    let of_root = [&given[..], &[("user", "root")]].concat();
+    let said = refused(&resource("git", &at.join("theirs/tree"), &of_root));
+    assert!(said.contains("it is a link that another user can change"), "{said}");
+    assert_eq!(fs::read_to_string(at.join("victim/file")).unwrap(), "mine\n");
+}
+
 /// Git would work in the repository above, whose tree is another.
 #[test]
 fn a_broken_tree_is_not_replaced_by_a_repository_above() {

@@ -38,6 +38,9 @@ impl Files {
         (wanted, instead_of): (Attributes, Option<&EntryStat>),
     ) -> Result<(), Fault> {
         permit.check()?;
+        if instead_of.is_some() {
+            self.guard_way(spot)?;
+        }
         let directory = self.sweep_once(permit, spot)?;
         permit.check()?;
         let guise = self.become_owner(spot, wanted.owner, wanted.group)?;
@@ -74,6 +77,9 @@ impl Files {
             return Err(Fault::refused(trouble.hint("a hard link names a regular file")));
         }
         permit.check()?;
+        // A second name of a private file could show it elsewhere, or outlive it.
+        self.guard_way(&from)?;
+        self.guard_linked(&from, &linked)?;
         let directory = self.sweep_once(permit, spot)?;
         permit.check()?;
         let (hidden, ()) = self.names.make("link", |name| {

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::host::files::fault::{Fault, printable, said};
+use crate::host::files::paths::entry::EntryStat;
 use crate::host::kernel::{fstat, getxattr, openat, openat2, readlinkat};
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
@@ -44,6 +45,19 @@ pub(in crate::host::files) fn open_followed(
         None => (".".into(), walk.here().stat.st_uid),
     };
     Ok((walk.arrive(owner)?, name))
+}
+
+/// Opens all directories on the way to an absolute path, from the root to the path itself.
+pub(in crate::host::files) fn open_way(
+    path: &Path,
+    own_uid: u32,
+) -> Result<Vec<(OwnedFd, EntryStat)>, Fault> {
+    let mut walk = SafeWalk::start(path, own_uid)?;
+    if walk.run()?.is_some() {
+        return Err(Fault::os("open the directory of")(Errno::NOTDIR));
+    }
+    let each = walk.passed.into_iter();
+    Ok(each.map(|passed| (passed.handle, EntryStat::of(&passed.stat))).collect())
 }
 
 /// A directory on the way, with its state.

@@ -66,6 +66,15 @@ impl Files {
     }
 }
 
+/// Returns true if an open directory was made at this path or above it.
+pub(super) fn is_marked_on(directory: &OwnedFd, path: &Path) -> bool {
+    let mut value = vec![0; path.as_os_str().len()];
+    let length = getxattr(path_of(directory), MARK, &mut value);
+    let marked = length.ok().and_then(|length| value.get(..length));
+    marked
+        .is_some_and(|marked| path.ancestors().any(|above| above.as_os_str().as_bytes() == marked))
+}
+
 /// Marks an open directory with its path, and makes the mark durable.
 pub(super) fn mark_path(directory: &OwnedFd, path: &Path) -> Result<(), Fault> {
     let path = path.as_os_str().as_bytes();

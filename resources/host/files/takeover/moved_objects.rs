@@ -9,7 +9,9 @@ use crate::host::files::content::read::{READ, open_listed, seen};
 use crate::host::files::fault::{Fault, said};
 use crate::host::files::objects::attributes::Attributes;
 use crate::host::files::paths::entry::{Entry, EntryStat};
-use crate::host::files::takeover::made_mark::mark_path;
+use crate::host::files::paths::safe_path::open_way;
+use crate::host::files::takeover::made_mark::{is_marked_on, mark_path};
+use crate::host::files::takeover::other_users::is_shut;
 use crate::host::kernel::{Entries, openat, statat};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -36,6 +38,44 @@ pub(in crate::host::files) struct Listing {
 }
 
 impl Files {
+    /// Rejects a second name for a closed file that a user besides its owner can have moved to its name.
+    pub(in crate::host::files) fn guard_linked(
+        &self,
+        spot: &Entry<'_>,
+        found: &EntryStat,
+    ) -> Result<(), Fault> {
+        let is_doubtful = self.is_root() && is_shut(found);
+        if !is_doubtful || !self.is_movable_by_others(spot, found)? {
+            return Ok(());
+        }
+        let why = "it is closed to others, and others can have moved it there";
+        let hint = "make its owner, or root, the owner of its directory";
+        Err(Fault::refused(said("link", spot.path, why).hint(hint)))
+    }
+
+    /// Rejects a change below a closed directory that a user besides its owner can have moved to its name: the change
+    /// would destroy or show what the owner keeps there. A directory that this program made under its name is
+    /// recognised.
+    pub(in crate::host::files) fn guard_way(&self, spot: &Entry<'_>) -> Result<(), Fault> {
+        let Some(parent) = spot.path.parent().filter(|_| self.is_root()) else { return Ok(()) };
+        let way = open_way(parent, self.uid)?;
+        if way.last().map(|(_, found)| found.identity) != Some(spot.directory_seen()?.identity) {
+            return Err(Fault::moved());
+        }
+        let mut is_moved = false;
+        for pair in way.windows(2) {
+            let [(above, seen_above), (inner, found)] = pair else { continue };
+            is_moved |= self.is_movable_into(above, found)?;
+            let is_kept = is_moved && is_closed_to_movers(found, seen_above);
+            if is_kept && !is_marked_on(inner, spot.path) {
+                let why = "a directory above is closed to others, who can have moved it there";
+                let hint = "make its owner, or root, the owner of the directory that contains it";
+                return Err(Fault::refused(said("change", spot.path, why).hint(hint)));
+            }
+        }
+        Ok(())
+    }
+
     /// Returns true if a user besides the owner of the inner directory can have moved it into the other one.
     pub(in crate::host::files) fn is_movable_into(
         &self,
@@ -104,10 +144,7 @@ impl Files {
         found: &EntryStat,
         owner: Option<u32>,
     ) -> Result<(), Fault> {
-        if !self.is_strangers(found)
-            || Some(found.uid) == owner
-            || !crate::host::files::takeover::other_users::is_shut(found)
-        {
+        if !self.is_strangers(found) || Some(found.uid) == owner || !is_shut(found) {
             return Ok(());
         }
         let why = "it is private, and others can have moved the directory above it";
@@ -237,6 +274,13 @@ fn refused(doing: &str, path: &Path, why: &str) -> Fault {
         said(doing, path, why)
             .hint("change it by hand, or write force: true if it may be given away"),
     )
+}
+
+/// Returns true if those who can write the upper directory cannot enter and list the inner one.
+fn is_closed_to_movers(inner: &EntryStat, above: &EntryStat) -> bool {
+    let is_by_group = above.mode & 0o002 == 0 && (above.uid == 0 || above.uid == inner.uid);
+    let opens_to_group = inner.gid == above.gid && inner.mode & 0o050 == 0o050;
+    is_shut(inner) && !(is_by_group && opens_to_group)
 }
 
 /// Returns the entries of a directory that are no regular files. A sticky directory protects only its

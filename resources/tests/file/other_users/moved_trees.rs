@@ -361,3 +361,63 @@ fn an_access_list_opens_no_moved_object() {
         ),
     );
 }
+
+/// A user renames a closed directory of another user to the parent of a managed name, in a directory of a group.
+#[test]
+fn nothing_is_destroyed_below_a_moved_directory() {
+    demand_root();
+    let (host, dir) = (Host::default(), scratch());
+    let shared = dir.path().join("shared");
+    make_directory(&shared, (0, 0o2775));
+    chown(&shared, Some(0), Some(OTHER)).unwrap();
+    let moved = shared.join("moved");
+    make_directory(&moved, (STRANGER, 0o700));
+    make_directory(&moved.join("data"), (STRANGER, 0o755));
+    for name in ["data/deep", "private"] {
+        fs::write(moved.join(name), "precious").unwrap();
+        chown(moved.join(name), Some(STRANGER), Some(STRANGER)).unwrap();
+    }
+    let (private, data) = (moved.join("private"), moved.join("data"));
+    for resource in [
+        file(&private, &[("state", "absent")]),
+        file(&private, &[("content", "x")]),
+        file(slash(&data), &[("state", "absent"), ("force", "true")]),
+        file(slash(&data), &[("purge", "true"), ("recurse", "true")]),
+        file(&data, &[("symlink", "/tmp"), ("force", "true")]),
+        file(dir.path().join("link"), &[("hardlink", private.to_str().unwrap())]),
+    ] {
+        let said = failed(&host, &resource);
+        assert!(said.contains("can have moved it there"), "{said}");
+        assert_eq!(fs::read_to_string(data.join("deep")).unwrap(), "precious");
+        assert_eq!(fs::read_to_string(&private).unwrap(), "precious");
+        assert!(!dir.path().join("link").exists());
+    }
+    // The group may enter a directory of its own.
+    chown(&moved, Some(STRANGER), Some(OTHER)).unwrap();
+    chmod(&moved, 0o2770);
+    made(&host, &file(&private, &[("state", "absent")]));
+    // A directory that this program made is recognised.
+    let made_here = shared.join("made");
+    made(&host, &file(slash(&made_here), &[("mode", "0700")]));
+    made(&host, &file(made_here.join("f"), &[("content", "x")]));
+    made(&host, &file(made_here.join("f"), &[("content", "y")]));
+    made(&host, &file(made_here.join("f"), &[("state", "absent")]));
+}
+
+/// A closed file that a user moved to the target of a hard link gets no second name.
+#[test]
+fn a_moved_file_gets_no_second_name() {
+    demand_root();
+    let (host, dir) = (Host::default(), scratch());
+    let home = dir.path().join("home");
+    make_directory(&home, (OTHER, 0o755));
+    for uid in [0, STRANGER] {
+        let target = home.join("t");
+        fs::write(&target, "secret").unwrap();
+        chown(&target, Some(uid), Some(uid)).unwrap();
+        chmod(&target, 0o600);
+        let said =
+            refused(&host, &file(dir.path().join("l"), &[("hardlink", target.to_str().unwrap())]));
+        assert!(said.contains("others can have moved it there"), "{said}");
+    }
+}
