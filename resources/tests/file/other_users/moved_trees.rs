@@ -384,6 +384,8 @@ fn nothing_is_destroyed_below_a_moved_directory() {
         file(slash(&data), &[("state", "absent"), ("force", "true")]),
         file(slash(&data), &[("purge", "true"), ("recurse", "true")]),
         file(&data, &[("symlink", "/tmp"), ("force", "true")]),
+        file(&private, &[("owner", "games"), ("mode", "0666")]),
+        file(&private, &[("acl", "user:games:rw-")]),
         file(dir.path().join("link"), &[("hardlink", private.to_str().unwrap())]),
     ] {
         let said = failed(&host, &resource);
