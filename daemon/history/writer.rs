@@ -233,7 +233,7 @@ impl History {
         if database.change().is_none() && log.is_in_place() {
             tracing::error!(
                 event = "history_lost",
-                "the write-ahead log of {path} was truncated while in use; its last entries are lost"
+                "{path} or its write-ahead log was truncated while in use; entries are lost"
             );
         } else if database.change().is_none() {
             tracing::warn!(

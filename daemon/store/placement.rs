@@ -1,6 +1,6 @@
 //! Detects removed or replaced files of a held state directory: such a directory stores nothing any more.
 
-use super::write_ahead_log::is_log_damaged;
+use super::write_ahead_log::{is_emptied, is_log_damaged};
 use crate::file_identity::FileIdentity;
 use std::borrow::Cow;
 use std::path::Path;
@@ -51,7 +51,8 @@ impl Placement {
             let log = || {
                 is_log_damaged(path).then(|| format!("the file `{}-wal` was truncated", name(path)))
             };
-            truncation(path).or_else(log)
+            let truncated = || format!("the file `{}` was truncated", name(path));
+            is_emptied(path).then(truncated).or_else(log)
         });
         if let Some(loss) = loss
             && self.lost.set(loss).is_ok()
@@ -59,15 +60,6 @@ impl Placement {
             self.seen.cancel();
         }
     }
-}
-
-/// The length of the header of a `SQLite` database, in bytes. A database in use is never shorter.
-const HEADER: u64 = 100;
-
-/// Describes a database that somebody has emptied: a commit to it would be lost with the process.
-fn truncation(database: &Path) -> Option<String> {
-    let length = std::fs::metadata(database).ok()?.len();
-    (length < HEADER).then(|| format!("the file `{}` was truncated", name(database)))
 }
 
 fn name(path: &Path) -> Cow<'_, str> {

@@ -26,11 +26,12 @@ impl WriteAheadLog {
         self.0.as_ref().is_none_or(|log| log.change().is_none())
     }
 
-    /// Returns true if the log was truncated: commits that are not in the database are lost.
+    /// Returns true if the log or the database was truncated: commits are lost.
     pub(crate) fn is_damaged(&self) -> bool {
         let path = self.0.as_ref().map(|log| log.path().to_string_lossy());
         path.is_some_and(|path| {
-            path.strip_suffix("-wal").is_some_and(|database| is_log_damaged(Path::new(database)))
+            let database = path.strip_suffix("-wal").map(Path::new);
+            database.is_some_and(|database| is_emptied(database) || is_log_damaged(database))
         })
     }
 
@@ -57,6 +58,14 @@ impl WriteAheadLog {
         );
         Ok(true)
     }
+}
+
+/// The length of the header of a `SQLite` database, in bytes. A database in use is never shorter.
+const HEADER: u64 = 100;
+
+/// Returns true if somebody has emptied the file of an open database: its commits would be lost with the process.
+pub(crate) fn is_emptied(database: &Path) -> bool {
+    std::fs::metadata(database).is_ok_and(|found| found.len() < HEADER)
 }
 
 /// Returns true if the log of an open database was truncated, also if it has grown again since: its start is missing.

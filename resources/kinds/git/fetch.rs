@@ -1,6 +1,6 @@
 //! Fetches a version and checks it out.
 
-use super::{Tree, VERSION, is_commit};
+use super::{CHECKOUT, Tree, VERSION, is_commit};
 use crate::escape::short;
 use crate::failure::Failure;
 use crate::host::{Command, End, Host};
@@ -99,11 +99,35 @@ pub(super) async fn bring(tree: &Tree, host: &Host, permit: &Permit) -> Result<(
     let mut checkout = vec!["checkout", "-q", "--detach"];
     // The first checkout of an unborn HEAD may have been cut off.
     let is_unborn = found.as_ref().is_none_or(|found| found.head.is_none());
-    if tree.force || is_unborn {
+    let is_cut_off = found.as_ref().is_some_and(|found| found.is_cut_off);
+    if tree.force || is_unborn || is_cut_off {
         checkout.push("--force");
     }
     checkout.push(&commit);
-    run(tree, host, permit, &checkout).await.map_err(|failure| failure.after(is_fetched))
+    let at = (tree, host, permit);
+    let done = check_out(at, (&checkout, &commit), is_cut_off).await;
+    done.map_err(|failure| failure.after(is_fetched))
+}
+
+/// Checks a commit out. A checkout that is cut off is recognised by its mark, and completed by the next one.
+async fn check_out(
+    (tree, host, permit): (&Tree, &Host, &Permit),
+    (words, commit): (&[&str], &str),
+    is_cut_off: bool,
+) -> Result<(), WriteFailure> {
+    if is_cut_off {
+        // A killed git leaves its lock, and one that goes on without its daemon ends within a minute.
+        let lock = tree.path.join(".git/index.lock").display().to_string();
+        let words = ["find", &lock, "-mmin", "+1", "-delete"];
+        let _absent = run_change(host, permit, &tree.as_user(command(&words))).await;
+    }
+    run(tree, host, permit, &["config", CHECKOUT, commit]).await?;
+    let done = run(tree, host, permit, words).await;
+    if let Err(WriteFailure { trouble, touched }) = done {
+        let trouble = if is_cut_off { trouble.passing() } else { trouble };
+        return Err(WriteFailure { trouble, touched });
+    }
+    run(tree, host, permit, &["config", "--unset", CHECKOUT]).await
 }
 
 /// Fetches a reference from the repository, into a new or an existing tree.

@@ -102,6 +102,9 @@ pub static SPEC: KindSpec = KindSpec {
 /// The reference of the fetched version.
 const VERSION: &str = "refs/steadfast/version";
 
+/// The commit of the checkout that is under way.
+const CHECKOUT: &str = "steadfast.checkout";
+
 /// The deadline of a local query.
 const QUERY: Duration = Duration::from_mins(2);
 
@@ -128,6 +131,8 @@ struct Found {
     /// The commit of the declared version; none if it is unknown or not fetched.
     wanted: Option<String>,
     is_changed: bool,
+    /// The changes are those of a checkout of this program that was cut off.
+    is_cut_off: bool,
 }
 
 impl Tree {
@@ -225,7 +230,10 @@ impl Tree {
             return Err(self.unreadable(&status, &finished));
         }
         let is_changed = head.is_some() && finished.stdout.total() > 0;
-        Ok(Some(Found { repo, head, wanted, is_changed }))
+        // HEAD moves at the end of a checkout.
+        let begun = if is_changed { line(&["config", "--get", CHECKOUT]).await? } else { None };
+        let is_cut_off = begun.is_some() && begun != head;
+        Ok(Some(Found { repo, head, wanted, is_changed, is_cut_off }))
     }
 
     fn unreadable(&self, words: &[&str], finished: &Finished) -> Failure {
@@ -381,7 +389,7 @@ impl ValueSet for Tree {
                 let changes = ("changes", Some("none".to_owned()));
                 return Ok(vec![("repo", None), ("version", None), changes]);
             };
-            if found.is_changed && !self.force {
+            if found.is_changed && !self.force && !found.is_cut_off {
                 let what = "the working tree has local changes";
                 let hint = "commit or undo them; `force: true` discards them";
                 let path = self.path.display();

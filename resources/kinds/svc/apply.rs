@@ -271,6 +271,8 @@ fn not_done(svc: &Svc, verb: Verb, end: &str, why: &str) -> Failure {
         (_, START_LIMIT) => Failure::new(format!(
             "{unit} was started too often: systemd rejects further starts for now"
         ))
+        // The starts may be refreshes of this program, and the limit of systemd ends by itself.
+        .passing()
         .hint(format!("{journal}; then `systemctl {user}reset-failed {unit}`")),
         ("failed", why) if !why.is_empty() && why != "success" => {
             Failure::new(format!("{unit} did not {verb}: {why}")).hint(journal)

@@ -223,6 +223,31 @@ fn undo_spares_objects_of_other_users() {
     }
 }
 
+/// A kill in the middle of a checkout leaves files of two versions, and its lock. Work of others is not discarded.
+#[test]
+fn a_checkout_that_was_cut_off_is_completed() {
+    let folder = repository();
+    let at = folder.path();
+    let first = tree(at, &[("version", "v1")]);
+    made(&first);
+    let cut = "git -C tree config steadfast.checkout \"$(git -C origin rev-parse main)\"; echo two >tree/file";
+    shell(at, cut);
+    made(&first);
+    assert_eq!(content(at), "one\n");
+    shell(at, "echo mine >tree/file");
+    assert!(refused(&first).contains("local changes"));
+    shell(at, "git -C tree checkout -q file");
+    // The lock of a killed git counts for a minute.
+    shell(at, &format!("{cut}; touch tree/.git/index.lock"));
+    match hold(&tree(at, &[("version", "main")])) {
+        Outcome::Failed { trouble, .. } => assert!(trouble.passes, "{trouble}"),
+        other => panic!("{other:?}"),
+    }
+    shell(at, "touch -d '2 minutes ago' tree/.git/index.lock");
+    made(&tree(at, &[("version", "main")]));
+    assert_eq!(content(at), "two\n");
+}
+
 /// A user moves the tree of root away, and puts a link to another tree of root in its place.
 #[test]
 fn a_link_of_another_user_is_not_followed() {

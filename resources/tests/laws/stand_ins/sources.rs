@@ -115,6 +115,7 @@ fn git(machine: &Machine, words: &[&str]) -> Ended {
             value if value.is_empty() => Err(String::new()),
             value => Ok(value + "\n"),
         },
+        ["config", "--unset", key] => done(machine.remove(at(key))),
         ["config", key, value] => done(machine.write(at(key), value)),
         ["fetch", .., reference] => {
             let reference = reference.trim_start_matches('+').split(':').next().expect("a name");
