@@ -49,6 +49,22 @@ fn embedded_texts_are_bounded() {
     }
 }
 
+/// Each variable is evaluated inside the evaluation of the one that uses it.
+#[test]
+fn a_chain_of_variables_is_bounded() {
+    let chain = |count: usize| {
+        let vars = lines(count, |n| format!("  a{n}: \"${{vars.a{}}}\"\n", n + 1));
+        format!(
+            "graph: g\nvars:\n{vars}  a{count}: end\nresources:\n  noop: [{{name: \"${{vars.a0}}\"}}]\n"
+        )
+    };
+    let deep = "variables use each other more than 100 levels deep";
+    refused(&[("web.yaml", &chain(5000))], deep);
+    refused(&[("web.yaml", &chain(101))], deep);
+    let undefined = lines(3000, |n| format!("  a{n}: \"${{vars.b{n}}}\"\n"));
+    refused(&[("web.yaml", &format!("graph: g\nvars:\n{undefined}"))], "no variable `b0`");
+}
+
 #[test]
 fn all_values_together_are_bounded() {
     let big = "x".repeat(1_000_000);

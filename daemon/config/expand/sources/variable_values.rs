@@ -34,6 +34,12 @@ pub(in crate::config::expand) struct VariablePass {
     from_probes: BTreeSet<String>,
 }
 
+/// The longest chain of variables that use each other: each one is evaluated inside the evaluation of another.
+const LONGEST_CHAIN: usize = 100;
+
+/// The number of problems with a hint that names the nearest variable.
+const MOST_HINTS: usize = 100;
+
 impl Expander<'_> {
     /// Evaluates all variables, and returns them as a root of names.
     pub(in crate::config::expand) fn evaluate_variables(&mut self) -> Arc<Vars> {
@@ -176,8 +182,18 @@ impl Expander<'_> {
                 self.report(context, *node, Problem::new(Code::Variable, what));
                 return Outcome::Failed;
             }
+            if self.variables.open.len() >= LONGEST_CHAIN {
+                let what =
+                    format!("variables use each other more than {LONGEST_CHAIN} levels deep");
+                let problem = Problem::new(Code::Variable, what).hint("shorten the chain");
+                self.report(context, *node, problem);
+                return Outcome::Failed;
+            }
             if !self.variables.defined.contains_key(variable) {
-                let near = nearest(variable, self.variables.defined.keys().map(String::as_str));
+                // The search among thousands of names takes long for thousands of problems.
+                let names = self.variables.defined.keys().map(String::as_str);
+                let near = (self.problems.errors() < MOST_HINTS).then(|| nearest(variable, names));
+                let near = near.flatten();
                 let hint = near.map(|near| format!("did you mean `vars.{near}`?"));
                 let what = format!("no variable `{}`", quoted(variable));
                 let problem = Problem::new(Code::Variable, what).hint_if(hint);
