@@ -10,7 +10,7 @@ use super::{HistoryError, Limits, Reader, database};
 use crate::file_identity::FileIdentity;
 use crate::store::database::with_suffix;
 use crate::store::retention_clock::since_boot;
-use crate::store::write_ahead_log::WriteAheadLog;
+use crate::store::write_ahead_log::{WriteAheadLog, is_emptied};
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -222,7 +222,7 @@ impl History {
     /// removed write-ahead log in it; nobody would find the entries of a removed database again.
     fn leave_removed(front: &mut Front) {
         let is_changed = |(database, log): &mut (FileIdentity, WriteAheadLog)| {
-            database.change().is_some() || !log.is_in_place() || log.is_damaged()
+            database.change().is_some() || !log.is_in_place() || is_emptied(database.path())
         };
         let Some((database, log)) = front.files.take_if(is_changed) else { return };
         if let Some((sender, thread)) = front.writer.take() {
@@ -233,7 +233,7 @@ impl History {
         if database.change().is_none() && log.is_in_place() {
             tracing::error!(
                 event = "history_lost",
-                "{path} or its write-ahead log was truncated while in use; entries are lost"
+                "{path} was truncated while in use; entries are lost"
             );
         } else if database.change().is_none() {
             tracing::warn!(

@@ -1,6 +1,6 @@
 //! Detects removed or replaced files of a held state directory: such a directory stores nothing any more.
 
-use super::write_ahead_log::{is_emptied, is_log_damaged};
+use super::write_ahead_log::is_emptied;
 use crate::file_identity::FileIdentity;
 use std::borrow::Cow;
 use std::path::Path;
@@ -48,11 +48,8 @@ impl Placement {
             });
         let loss = changes.next().or_else(|| {
             let path = database.as_ref()?.path();
-            let log = || {
-                is_log_damaged(path).then(|| format!("the file `{}-wal` was truncated", name(path)))
-            };
             let truncated = || format!("the file `{}` was truncated", name(path));
-            is_emptied(path).then(truncated).or_else(log)
+            is_emptied(path).then(truncated)
         });
         if let Some(loss) = loss
             && self.lost.set(loss).is_ok()

@@ -4,10 +4,7 @@
 use super::database::{Fault, with_suffix};
 use crate::file_identity::FileIdentity;
 use rusqlite::Connection;
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
-use std::time::Duration;
 
 /// The write-ahead log of a database that this process has open.
 #[derive(Debug)]
@@ -24,15 +21,6 @@ impl WriteAheadLog {
     /// Returns true unless the log was removed or replaced.
     pub(crate) fn is_in_place(&self) -> bool {
         self.0.as_ref().is_none_or(|log| log.change().is_none())
-    }
-
-    /// Returns true if the log or the database was truncated: commits are lost.
-    pub(crate) fn is_damaged(&self) -> bool {
-        let path = self.0.as_ref().map(|log| log.path().to_string_lossy());
-        path.is_some_and(|path| {
-            let database = path.strip_suffix("-wal").map(Path::new);
-            database.is_some_and(|database| is_emptied(database) || is_log_damaged(database))
-        })
     }
 
     /// Copies the content of a removed log into the database. Returns true if the log was removed: the connection must
@@ -64,41 +52,12 @@ impl WriteAheadLog {
 const HEADER: u64 = 100;
 
 /// Returns true if somebody has emptied the file of an open database: its commits would be lost with the process.
+///
+/// The file is not opened: to close it would release the locks of `SQLite` in this process, and another process would
+/// then truncate the index of the log, which this process has mapped.
 pub(crate) fn is_emptied(database: &Path) -> bool {
     std::fs::metadata(database).is_ok_and(|found| found.len() < HEADER)
 }
-
-/// Returns true if the log of an open database was truncated, also if it has grown again since: its start is missing.
-///
-/// The index of the log (`-shm`) counts the commits that are only in the log, as
-/// <https://www.sqlite.org/walformat.html> describes.
-pub(super) fn is_log_damaged(database: &Path) -> bool {
-    let is_damaged = || {
-        let mut index = [0; 100];
-        let file = File::open(with_suffix(database, "-shm"));
-        file.ok()?.read_exact(&mut index).ok()?;
-        let number = |at: usize| {
-            let bytes = index.get(at..at + 4)?.try_into().ok()?;
-            Some(u32::from_ne_bytes(bytes))
-        };
-        let (frames, stored) = (number(16)?, number(96)?);
-        let mut magic = [0; 4];
-        let read = File::open(with_suffix(database, "-wal")).ok()?.read_exact(&mut magic);
-        let has_start = read.is_ok() && MAGIC.contains(&u32::from_be_bytes(magic));
-        Some(stored < frames && !has_start)
-    };
-    // A restart of the log that is under way can be seen in one of the files only.
-    (0..3).all(|_| {
-        let is_damaged = is_damaged() == Some(true);
-        if is_damaged {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        is_damaged
-    })
-}
-
-/// The first bytes of a log, for both byte orders of its checksums.
-const MAGIC: [u32; 2] = [0x377f_0682, 0x377f_0683];
 
 #[cfg(test)]
 mod tests {
@@ -108,24 +67,6 @@ mod tests {
     fn count(path: &Path) -> i64 {
         let connection = Connection::open(path).expect("opened");
         connection.query_row("SELECT count(*) FROM t", (), |row| row.get(0)).expect("read")
-    }
-
-    #[test]
-    fn a_truncated_log_is_damaged() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let path = directory.path().join("some.db");
-        let open = Connection::open(&path).expect("opened");
-        hold(&open).expect("configured");
-        assert!(!is_log_damaged(&path));
-        open.execute_batch("CREATE TABLE t (n); INSERT INTO t VALUES (1)").expect("written");
-        let log = WriteAheadLog::of(&path);
-        assert!(!log.is_damaged());
-        let file = File::options().write(true).open(with_suffix(&path, "-wal")).expect("opened");
-        file.set_len(0).expect("truncated");
-        assert!(log.is_damaged() && log.is_in_place());
-        // Its length is right again after the next commit.
-        open.execute_batch("INSERT INTO t VALUES (2)").expect("written");
-        assert!(log.is_damaged());
     }
 
     #[test]

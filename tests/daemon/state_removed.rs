@@ -285,13 +285,3 @@ fn a_truncated_database_is_noticed() {
     is_noticed(&host, &daemon);
     assert!(ask(&host, &["status"]).stdout.contains("`state.db` was truncated"));
 }
-
-/// The last commits are in the write-ahead log alone.
-#[test]
-fn a_truncated_write_ahead_log_is_noticed() {
-    let host = Host::with(GRAPH);
-    let daemon = run(&host);
-    shell(&host, ": > $DIR/state/state.db-wal");
-    is_noticed(&host, &daemon);
-    assert!(ask(&host, &["status"]).stdout.contains("`state.db-wal` was truncated"));
-}

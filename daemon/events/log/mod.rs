@@ -20,7 +20,7 @@ use crate::api::event_data::Session;
 use crate::api::{EventKind, Level};
 use crate::file_identity::FileIdentity;
 use crate::store::database::{self, Fault, move_aside};
-use crate::store::write_ahead_log::WriteAheadLog;
+use crate::store::write_ahead_log::{WriteAheadLog, is_emptied};
 use rusqlite::{Connection, OptionalExtension as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -145,7 +145,7 @@ impl Log {
 
     /// Returns true if the database is still at its path, with its last commits.
     pub(super) fn is_in_place(&self) -> bool {
-        self.place.change().is_none() && !self.write_ahead.is_damaged()
+        self.place.change().is_none() && !is_emptied(self.place.path())
     }
 
     /// Saves the content of a removed write-ahead log. Returns true if the log must be opened again.
