@@ -3,12 +3,15 @@
 use super::{CHECKOUT, Tree, VERSION, is_commit};
 use crate::escape::short;
 use crate::failure::Failure;
-use crate::host::{Command, End, Host};
+use crate::host::files::{Fault, Files, Reach};
+use crate::host::{Command, End, Host, wall};
 use crate::parts::commands::{command, failed, run_change};
 use crate::parts::field_reader::bounded;
 use crate::parts::staging::guard_parent;
 use crate::parts::{WriteFailure, on_thread};
 use crate::permit::Permit;
+use rustix::fs::FileType;
+use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
 /// Returns the full reference and the commit of the declared version in the repository.
@@ -116,10 +119,9 @@ async fn check_out(
     is_cut_off: bool,
 ) -> Result<(), WriteFailure> {
     if is_cut_off {
-        // A killed git leaves its lock, and one that goes on without its daemon ends within a minute.
-        let lock = tree.path.join(".git/index.lock").display().to_string();
-        let words = ["find", &lock, "-mmin", "+1", "-delete"];
-        let _absent = run_change(host, permit, &tree.as_user(command(&words))).await;
+        let (path, own_permit) = (tree.path.join(".git/index.lock"), permit.for_thread());
+        let removed = move |host: &Host| remove_old_lock(host.files(), &own_permit, &path);
+        on_thread(host, removed).await.and_then(|it| it).map_err(WriteFailure::untouched)?;
     }
     run(tree, host, permit, &["config", CHECKOUT, commit]).await?;
     let done = run(tree, host, permit, words).await;
@@ -128,6 +130,20 @@ async fn check_out(
         return Err(WriteFailure { trouble, touched });
     }
     run(tree, host, permit, &["config", "--unset", CHECKOUT]).await
+}
+
+/// Removes the lock of a git that was killed. A git that goes on without its daemon ends within a minute.
+fn remove_old_lock(files: &Files, permit: &Permit, path: &Path) -> Result<(), Failure> {
+    let remove = || -> Result<(), Fault> {
+        let Some(spot) = files.open_entry(path)? else { return Ok(()) };
+        let Some(seen) = spot.look()? else { return Ok(()) };
+        let age = wall().as_secs().cast_signed() - seen.changed.0;
+        if seen.kind != FileType::RegularFile || age <= 60 {
+            return Ok(());
+        }
+        files.remove(permit, &spot, &seen, Reach::One)
+    };
+    remove().map_err(|fault| files.trouble(fault, path))
 }
 
 /// Fetches a reference from the repository, into a new or an existing tree.

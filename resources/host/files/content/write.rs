@@ -86,7 +86,6 @@ impl Files {
         let old = draft.instead_of.filter(|seen| seen.kind == FileType::RegularFile);
         if let Some(old) = old {
             self.guard_links(spot, old)?;
-            self.guard_way(spot)?;
         }
         permit.check()?;
         let directory = self.sweep_once(permit, spot)?;

@@ -37,7 +37,6 @@ impl Files {
         wanted: Attributes,
     ) -> Result<(), Fault> {
         self.guard_links(spot, found)?;
-        self.guard_way(spot)?;
         let handle = handle_of(spot, found)?;
         permit.check()?;
         self.mark_open_file(spot, found, wanted);

@@ -43,7 +43,6 @@ impl Files {
         changes: &[ExtendedChange<'_>],
     ) -> Result<(), Fault> {
         self.guard_links(spot, found)?;
-        self.guard_way(spot)?;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = match openat(&spot.directory, spot.name, flags, Mode::empty()) {
             Ok(file) if seen(&file)?.is_still(found) => file,

@@ -49,7 +49,6 @@ impl Files {
     ) -> Result<(), Fault> {
         guard(spot, found)?;
         permit.check()?;
-        self.guard_way(spot)?;
         let directory = self.sweep_once(permit, spot)?;
         spot.still(Some(found))?;
         let mut touched = false;

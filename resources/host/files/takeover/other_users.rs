@@ -319,6 +319,7 @@ impl Files {
     /// Rejects the purge of a closed directory, if a user besides its owner could have moved the directory to
     /// this name.
     pub fn guard_purge(&self, spot: &Entry<'_>, found: &EntryStat) -> Result<(), Fault> {
+        self.guard_way(spot)?;
         if !self.is_root() || !is_shut(found) || !self.is_movable_by_others(spot, found)? {
             return Ok(());
         }
@@ -332,6 +333,9 @@ impl Files {
     /// Rejects emptying a closed directory, if a user besides its owner could have moved the directory to this
     /// name. A directory that this program made under this name is recognised.
     pub fn guard_emptying(&self, spot: &Entry<'_>, found: &EntryStat) -> Result<(), Fault> {
+        if found.kind == FileType::Directory {
+            self.guard_way(spot)?;
+        }
         let is_doubtful = self.is_root()
             && found.kind == FileType::Directory
             && is_shut(found)
