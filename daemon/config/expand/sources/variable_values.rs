@@ -37,6 +37,11 @@ pub(in crate::config::expand) struct VariablePass {
 /// The longest chain of variables that use each other: each one is evaluated inside the evaluation of another.
 const LONGEST_CHAIN: usize = 100;
 
+fn too_deep() -> Problem {
+    let what = format!("variables use each other more than {LONGEST_CHAIN} levels deep");
+    Problem::new(Code::Variable, what).hint("shorten the chain")
+}
+
 /// The number of problems with a hint that names the nearest variable.
 const MOST_HINTS: usize = 100;
 
@@ -183,10 +188,7 @@ impl Expander<'_> {
                 return Outcome::Failed;
             }
             if self.variables.open.len() >= LONGEST_CHAIN {
-                let what =
-                    format!("variables use each other more than {LONGEST_CHAIN} levels deep");
-                let problem = Problem::new(Code::Variable, what).hint("shorten the chain");
-                self.report(context, *node, problem);
+                self.report(context, *node, too_deep());
                 return Outcome::Failed;
             }
             if !self.variables.defined.contains_key(variable) {
