@@ -263,15 +263,14 @@ impl Source {
             let owner = owner.transpose().map_err(Fault::refused)?;
             let reader = Reader::here().on_behalf_of(owner);
             let doubt = reader.doubts_on_the_way(from).or_else(|| reader.doubts_seen(from, &seen));
-            if let Some(doubt) = doubt.filter(|_| reader.is_strict()) {
-                if !self.has_sum {
-                    let mut failure = refused("another user can change the archive");
-                    failure.what.push_str(&format!("\n{doubt}"));
-                    let hint = "declare its `checksum`, or make root the owner of the file and all parent directories";
-                    return Err(Fault::refused(failure.hint(hint)));
-                }
-                Files::guard_size(from, &seen)?;
+            if let Some(doubt) = doubt.filter(|_| reader.is_strict() && !self.has_sum) {
+                let mut failure = refused("another user can change the archive");
+                failure.what.push_str(&format!("\n{doubt}"));
+                let hint = "declare its `checksum`, or make root the owner of the file and all parent directories";
+                return Err(Fault::refused(failure.hint(hint)));
             }
+            // The owner may choose the content, and not the time that it takes.
+            Files::guard_size(from, &seen)?;
             let Some(spot) = files.open_entry(to)? else { return Err(Fault::moved()) };
             let mut content = Content::default();
             content.push(origin);

@@ -196,6 +196,15 @@ fn a_source_that_another_user_leads_elsewhere_is_refused() {
         assert!(said.contains(expected), "{script}: {said}");
         assert!(!to.exists() && is_clean(folder.path()), "{script}");
     }
+    // The owner of the unpacked files may choose them, and not the time that it takes.
+    shell(
+        folder.path(),
+        "rm -f theirs/a.tar; truncate -s 30G theirs/a.tar; chown 1000 theirs/a.tar",
+    );
+    let given =
+        [("source", source.to_str().unwrap()), ("creates", "app-1/bin/run"), ("owner", "1000")];
+    let said = refused(&resource("archive", &to, &given));
+    assert!(said.contains("larger than 1 GiB"), "{said}");
     // A plain file of the user is unpacked if its checksum is declared, or for the user.
     shell(folder.path(), "rm theirs/a.tar; cp private/a.tar theirs/a.tar; chown 1000 theirs/a.tar");
     let given = ("source", source.to_str().unwrap());

@@ -34,6 +34,13 @@ impl Unpacked {
         self.folder.path().join("to").join(below)
     }
 
+    /// Returns the directory as unpacked from this archive for the user 1000.
+    fn of_user(&self, name: &str) -> Arc<dyn Resource> {
+        let source = self.folder.path().join(name);
+        let given = [("source", source.to_str().unwrap()), ("strip", "1"), ("owner", "1000")];
+        resource("archive", &self.folder.path().join("to"), &given)
+    }
+
     /// Runs a script in the unpacked directory.
     fn change(&self, script: &str) {
         shell(&self.to(""), script);
@@ -178,9 +185,7 @@ fn a_moved_directory_of_root_is_not_given_away() {
     if fs::metadata(unpacked.folder.path()).unwrap().uid() != 0 {
         return;
     }
-    let (to, source) = (unpacked.to(""), unpacked.folder.path().join("a.tgz"));
-    let given = [("source", source.to_str().unwrap()), ("strip", "1"), ("owner", "1000")];
-    let archive = resource("archive", &unpacked.folder.path().join("to"), &given);
+    let (to, archive) = (unpacked.to(""), unpacked.of_user("a.tgz"));
     made(&archive);
     shell(
         &to,
@@ -208,12 +213,9 @@ fn a_directory_of_a_user_is_not_removed_as_a_whole() {
     let former = inode();
     made(&next(&unpacked, "b.tgz"));
     assert_ne!(inode(), former);
-    let path = unpacked.folder.path().join("to");
     for (name, is_same) in [("a.tgz", false), ("b.tgz", true)] {
-        let source = unpacked.folder.path().join(name);
-        let given = [("source", source.to_str().unwrap()), ("strip", "1"), ("owner", "1000")];
         let former = inode();
-        made(&resource("archive", &path, &given));
+        made(&unpacked.of_user(name));
         assert_eq!(inode() == former, is_same, "{name}");
     }
     assert!(!unpacked.to("etc/other").exists());
@@ -226,9 +228,7 @@ fn other_objects_do_not_stop_a_repair() {
     if fs::metadata(unpacked.folder.path()).unwrap().uid() != 0 {
         return;
     }
-    let (to, source) = (unpacked.to(""), unpacked.folder.path().join("a.tgz"));
-    let given = [("source", source.to_str().unwrap()), ("strip", "1"), ("owner", "1000")];
-    let archive = resource("archive", &unpacked.folder.path().join("to"), &given);
+    let (to, archive) = (unpacked.to(""), unpacked.of_user("a.tgz"));
     made(&archive);
     for (script, is_refused) in [
         ("rm .steadfast-archive; mkfifo .steadfast-archive", false),
