@@ -24,8 +24,11 @@ pub struct GraphDiff {
     pub added: NameSample,
     /// Resources with another definition.
     pub changed: NameSample,
-    /// Resources that only the old graph declares.
+    /// Resources that only the old graph declares, and whose objects are removed from the host.
     pub removed: NameSample,
+    /// Resources that only the old graph declares, and whose objects stay on the host.
+    #[serde(default)]
+    pub retained: NameSample,
     /// Resources that ran in the old graph and are inactive in the new one: their records stay.
     #[serde(default)]
     pub deactivated: NameSample,

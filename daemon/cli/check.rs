@@ -23,7 +23,8 @@ pub(super) fn check(args: &Check) -> Exit {
         Err(exit) => return exit,
     };
     match config::load(&args.graph.graphs, &options) {
-        Ok(loaded) => {
+        Ok(mut loaded) => {
+            loaded.warnings.extend(config::find_missing_sources(&loaded));
             let advice = if args.lint {
                 config::find_advice(&args.graph.graphs, &options)
             } else {

@@ -1,10 +1,10 @@
 //! The command line: one file or folder for each command, and their common parts.
 //!
 //! A command must print foreign text only in escaped form. Reading order: `args`, `settings`, `load_graph`,
-//! `state_dir`, `output`; the daemon (`run`), one-shot commands (`one_shot`, `offline`), clients of a daemon (`client`,
-//! `top`), `state`, `history_list`, `history`, `undo_plan`, `undo`, and the remaining commands: `init`, `inspect`,
-//! `check`, `graph`, `edges`, `module_test`, `eval`, `explain`, `facts`, `schema`, `format`, `doctor`, `world` (many
-//! hosts), `shell`.
+//! `state_dir`, `output`, `foreign_commands`; the daemon (`run`), one-shot commands (`one_shot`, `offline`), clients of
+//! a daemon (`client`, `top`), `state`, `history_list`, `history`, `undo_plan`, `undo`, and the remaining commands:
+//! `init`, `inspect`, `check`, `graph`, `edges`, `module_test`, `eval`, `explain`, `facts`, `schema`, `format`,
+//! `doctor`, `world` (many hosts), `shell`.
 
 pub mod args;
 mod client;
@@ -23,6 +23,7 @@ mod edges;
 mod eval;
 mod explain;
 mod facts;
+mod foreign_commands;
 mod format;
 mod graph;
 mod history;
@@ -83,6 +84,9 @@ fn parse_arguments() -> Result<Command, Exit> {
     let mut cli = parsed.map_err(|error| {
         let asked = !error.use_stderr();
         let printed = error.print();
+        if let Some(command) = foreign_commands::hint(&error) {
+            output::eprint(format!("hint: {command}"));
+        }
         if asked {
             output::note_output(&printed);
         }

@@ -4,11 +4,11 @@ use super::args;
 use super::exit::Exit;
 use super::history::{ABSENT, at, now, open, refuse};
 use super::history_list::{after_in_words, one_resource, time_of};
-use super::output::{count, plain, print};
+use super::output::{count, error, plain, print};
 use crate::history::{Entry, HistoryError, Listed, Reader, Undo, Undoable};
 use steadfast_resources::host::files::{AccountKind, account_name, printable};
 use steadfast_resources::kinds::file::unified;
-use steadfast_resources::{FormerValue, PriorShape, PriorState};
+use steadfast_resources::{FormerValue, KindSet, PriorShape, PriorState};
 
 /// Prints the plan of an undo.
 pub(super) fn undo_plan(args: &args::Undo) -> Exit {
@@ -19,6 +19,13 @@ pub(super) fn undo_plan(args: &args::Undo) -> Exit {
         let resource = one_resource(&reader, &args.resource).map_err(|why| refuse(&why))?;
         let undo = Undo { resource: resource.clone(), to: args.to, partial: args.partial };
         let undoable = reader.undo(&undo).map_err(|why| refuse(&why))?;
+        if !undoable.values.is_empty() {
+            let restored = KindSet::of_this_build().restoring(&resource, &undoable.values);
+            restored.map_err(|trouble| {
+                error(&trouble.what, trouble.hint.as_deref());
+                Exit::Failed
+            })?;
+        }
         Ok((reader, resource, undoable))
     });
     match found {

@@ -335,10 +335,12 @@ fn count(number: usize, one: &str) -> String {
 /// Describes the difference between two graphs: counts, and names below unless all is new.
 #[must_use]
 pub fn graph_change(change: &GraphDiff) -> String {
-    let GraphDiff { added, changed, removed, deactivated, unchanged, inactive, again } = change;
+    let GraphDiff { added, changed, removed, retained, deactivated, unchanged, inactive, again } =
+        change;
+    let gone = removed.count + retained.count;
     let mut text = format!(
-        "{} added, {} changed, {} removed, {unchanged} unchanged",
-        added.count, changed.count, removed.count
+        "{} added, {} changed, {gone} removed, {unchanged} unchanged",
+        added.count, changed.count
     );
     if *inactive > 0 {
         text.push_str(&format!(", {inactive} inactive"));
@@ -350,6 +352,7 @@ pub fn graph_change(change: &GraphDiff) -> String {
         ('+', added, ""),
         ('~', changed, ""),
         ('-', removed, ""),
+        (' ', retained, " (leaves the graph, stays on the host)"),
         ('o', deactivated, " (inactive)"),
     ];
     for (mark, sort, note) in sorts {

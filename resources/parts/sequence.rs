@@ -29,6 +29,8 @@ pub(crate) struct Sequence {
     read: Vec<(&'static [SendSpec], Arc<dyn Resource>)>,
     /// The elements that stand for the existence of the object.
     mains: Vec<usize>,
+    /// The differences that a plan expects of an element while an earlier one is missing, by element.
+    expected: Vec<(usize, Difference)>,
 }
 
 impl Sequence {
@@ -45,8 +47,16 @@ impl Sequence {
         let traits = Traits { executor, confined: true, timeout, ..Traits::default() };
         let extra = Footprint { uses_only_files: true, ..Footprint::default() };
         let (warnings, sent, mains) = (Vec::new(), Sent::new(), vec![0]);
-        let read = Vec::new();
-        Self { elements, removal: None, warnings, extra, traits, sent, read, mains }
+        let (read, expected) = (Vec::new(), Vec::new());
+        Self { elements, removal: None, warnings, extra, traits, sent, read, mains, expected }
+    }
+
+    /// Sets the difference that an element, counted from 0, will have after the apply of an earlier one. It is shown
+    /// while the element cannot be checked before that.
+    pub(crate) fn expecting(mut self, element: usize, aspect: &'static str, to: &str) -> Self {
+        let (from, to) = (String::new(), to.to_owned());
+        self.expected.push((element, Difference { aspect, from, to, diff: None }));
+        self
     }
 
     /// Sets the fields that remove the object.
@@ -164,12 +174,16 @@ impl Sequence {
 
     async fn look(&self, host: &Host, ask: CheckRequest) -> CheckResult {
         let mut all: Vec<Change> = Vec::new();
+        let mut expected: Vec<Difference> = Vec::new();
         let (mut made, mut has_any) = (0, false);
         for (number, element) in self.elements.iter().enumerate() {
             match self.check_element(element, host, ask.clone()).await {
                 CheckResult::Same => {}
                 // An earlier element that differs may be the cause, and its apply the cure.
-                CheckResult::Unknown(_) if has_any => {}
+                CheckResult::Unknown(_) if has_any => {
+                    let own = self.expected.iter().filter(|(element, _)| *element == number);
+                    expected.extend(own.map(|(_, difference)| difference.clone()));
+                }
                 CheckResult::Unknown(trouble) => return CheckResult::Unknown(trouble),
                 CheckResult::Differs(change) => {
                     made += usize::from(self.mains.contains(&number) && change.creates);
@@ -185,7 +199,7 @@ impl Sequence {
         let (destructive, replaces) =
             (all.iter().any(|it| it.destructive), all.iter().any(|it| it.replaces));
         let differences: Vec<Difference> =
-            all.into_iter().flat_map(|change| change.differences).collect();
+            all.into_iter().flat_map(|change| change.differences).chain(expected).collect();
         let ask = CheckRequest { cancel: CancellationToken::new(), ..ask };
         CheckResult::Differs(Change {
             differences,

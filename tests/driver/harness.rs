@@ -145,7 +145,7 @@ impl Observer for RecordingSink {
     fn hear(&mut self, news: &Notification<'_>) {
         let line = match news {
             Notification::Loaded { change, .. } => {
-                format!("loaded: {} removed", change.removed.count)
+                format!("loaded: {} removed", change.removed.count + change.retained.count)
             }
             Notification::SwapWaits { waits, .. } => format!("waits for {}", waits.join(" ")),
             Notification::Changed { identity, class, .. } => {

@@ -10,6 +10,13 @@ fn apply(host: &Host, resources: &str) -> (i32, String) {
     (answer.code.expect("an exit code"), answer.stdout + &answer.stderr)
 }
 
+/// Plans a graph; returns the exit code and all output.
+fn plan(host: &Host, resources: &str) -> (i32, String) {
+    host.write(GRAPH, &format!("graph: host\nresources:\n{resources}"));
+    let answer = host.run(&["steadfast", "plan", GRAPH]);
+    (answer.code.expect("an exit code"), answer.stdout + &answer.stderr)
+}
+
 /// Applies a graph that must change something, and again without a change.
 fn made(host: &Host, resources: &str) {
     let (code, said) = apply(host, resources);
@@ -56,6 +63,11 @@ fn a_unit_is_verified_loaded_started_and_removed() {
         let shown = host.run(&["systemctl", "show", "-P", property, unit]);
         shown.stdout.trim().to_owned()
     };
+    // A plan shows what follows from the file that it writes.
+    let (_, said) = plan(&host, UNITS);
+    for words in ["state: absent -> file", "startup: enabled", "state: running"] {
+        assert!(said.contains(words), "{words}\n{said}");
+    }
     made(&host, UNITS);
     let state = ["ActiveState", "UnitFileState"].map(|name| show(name, "hello.service"));
     assert_eq!(state, ["active", "enabled"]);
@@ -99,6 +111,10 @@ fn packages_come_from_a_repository_of_the_same_graph() {
     let host = Host::boot();
     host.shell(REPOSITORY);
     let graph = "  pkg:\n    - name: hello\n  repo:\n    - name: own\n      meta: { on_remove: delete }\n      uris: [\"copy:/repo\"]\n      suites: [\"./\"]\n      trusted: true\n";
+    // In a plan, a group waits for the repository as its member does.
+    let (code, said) = plan(&host, &graph.replace("hello", "hello\n    - name: sed\n      state: newest"));
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("! pkg[hello]"), "{said}");
     made(&host, graph);
     assert_eq!(host.shell("dpkg-query -W -f '${Version}' hello"), "1");
     let wrong = "  repo:\n    - name: own\n      meta: { on_remove: delete }\n      uris: [\"copy:/nowhere\"]\n      suites: [\"./\"]\n      trusted: true\n";

@@ -23,7 +23,8 @@ impl<'t> Reader<'t, '_> {
         if self.is_null(entry.value) {
             return;
         }
-        let kinds = self.map(entry.value, "`resources`", "a map of kinds").unwrap_or_default();
+        let wants = "a map: each kind with a list of resources";
+        let kinds = self.map(entry.value, "`resources`", wants).unwrap_or_default();
         for kind in kinds {
             let what = format!("`{}`", quoted(kind.key));
             let wants = "a list of resources, each starting with `- name:`";
@@ -332,7 +333,16 @@ impl<'t> Reader<'t, '_> {
         let wants = scalar::wants(field.takes);
         let advice = match self.tree.node(id) {
             Some(Node::Scalar(scalar)) => scalar::advice(field.takes, scalar),
-            Some(Node::List(_) | Node::Map(_)) if field.takes == FieldType::Text => {
+            Some(Node::List(items)) if field.takes == FieldType::Text => {
+                let only = items.first().filter(|_| items.len() == 1);
+                let only = only.and_then(|item| self.scalar(*item));
+                let only = only.filter(|_| !is_secret_key(field.name));
+                Some(only.map_or_else(
+                    || "write one value, without [ ] and `-`".to_owned(),
+                    |scalar| format!("write `{}: {}`, without a list", field.name, quoted(&scalar.text)),
+                ))
+            }
+            Some(Node::Map(_)) if field.takes == FieldType::Text => {
                 Some("quote the value to make it a string".to_owned())
             }
             _ => None,

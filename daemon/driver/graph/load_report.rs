@@ -38,7 +38,8 @@ impl GraphDiff {
             .ids()
             .filter(|id| !new.has(*id) && !is_removed(*id))
             .filter_map(|id| Some(Arc::clone(&running.get(id)?.identity)));
-        let (deactivated, mut removed): (Vec<_>, Vec<_>) = left.partition(is_inactive);
+        let (deactivated, retained): (Vec<_>, Vec<_>) = left.partition(is_inactive);
+        let mut removed = Vec::new();
         for (id, entry) in differs.iter().filter_map(|id| Some((*id, new.get(*id)?))) {
             let before = running.get(id).filter(|_| !running.is_removed(id));
             match before {
@@ -54,8 +55,8 @@ impl GraphDiff {
         }
         let again = running.ids().next().is_some();
         let (added, changed) = (NameSample::of(added), NameSample::of(changed));
-        let (removed, deactivated) = (NameSample::of(removed), NameSample::of(deactivated));
-        let inactive = inactive.len();
-        Self { added, changed, removed, deactivated, unchanged: kept, inactive, again }
+        let (removed, retained) = (NameSample::of(removed), NameSample::of(retained));
+        let (deactivated, inactive) = (NameSample::of(deactivated), inactive.len());
+        Self { added, changed, removed, retained, deactivated, unchanged: kept, inactive, again }
     }
 }

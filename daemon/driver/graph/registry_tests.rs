@@ -152,7 +152,8 @@ proptest! {
             let gone: Vec<VertexId> =
                 before.keys().filter(|id| !ids.contains(id)).copied().collect();
             let (_, change) = table.change().expect("it waits");
-            let told = (change.added.count, change.changed.count, change.removed.count, change.unchanged);
+            let left = change.removed.count + change.retained.count;
+            let told = (change.added.count, change.changed.count, left, change.unchanged);
             let kept = vertices.len() - added - changed;
             prop_assert_eq!(told, (added, changed, gone.len(), kept));
             if !installs {

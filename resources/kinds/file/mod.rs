@@ -107,7 +107,7 @@ const FIELDS: &[FieldSpec] = &[
     FieldSpec::new(
         "sensitive",
         FieldType::Bool,
-        "Hides the content; without a mode the file gets 0600. Default: true if the mode denies others to read. false: the history always records the content; diffs show it only if the mode lets others read.",
+        "Hides the content; without a mode the file gets 0600. Default: true if the mode denies others to read. false: the history records the content and diffs show it, whatever the mode is; a present file with another mode that denies others stays hidden.",
     ).receives(Receives::Shown),
     FieldSpec::new(
         "source",

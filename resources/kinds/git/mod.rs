@@ -316,6 +316,18 @@ fn guard_tree(files: &Files, path: &Path, user: Option<&str>) -> Result<(), Fail
     }
 }
 
+/// Fails if a user besides the one that git runs as can have moved the tree to its path: its local changes would be
+/// lost.
+fn guard_discard(files: &Files, path: &Path, user: Option<&str>) -> Result<(), Failure> {
+    let uid = user.map(|user| files.accounts().number(AccountKind::User, user)).transpose()?;
+    let reader = Reader::here().on_behalf_of(uid);
+    let Some(parent) = path.parent().filter(|_| reader.is_strict()) else { return Ok(()) };
+    let Some(doubt) = reader.doubts_on_the_way(parent) else { return Ok(()) };
+    let why = "others can have moved it there";
+    let hint = format!("commit or undo them, or close the directory to others: {doubt}");
+    Err(said("discard the changes of", path, why).hint(hint))
+}
+
 /// A live working tree.
 pub(crate) struct LiveTree {
     pub(crate) repo: String,
@@ -389,7 +401,11 @@ impl ValueSet for Tree {
                 let changes = ("changes", Some("none".to_owned()));
                 return Ok(vec![("repo", None), ("version", None), changes]);
             };
-            if found.is_changed && !self.force && !found.is_cut_off {
+            if found.is_changed && self.force && !found.is_cut_off {
+                let (path, user) = (self.path.clone(), self.user.clone());
+                on_thread(host, move |host| guard_discard(host.files(), &path, user.as_deref()))
+                    .await??;
+            } else if found.is_changed && !found.is_cut_off {
                 let what = "the working tree has local changes";
                 let hint = "commit or undo them; `force: true` discards them";
                 let path = self.path.display();

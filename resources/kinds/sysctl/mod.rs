@@ -98,6 +98,9 @@ fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>
     let persist = reader.fields.bool("persist").unwrap_or(true) || !is_present;
     let path = reader.path("path", FILE);
     let value = if is_present { reader.required_text("value") } else { String::new() };
+    let is_word = ["true", "false", "yes", "no", "on", "off"].contains(&value.trim());
+    let problem = ("the kernel's switches are numbers", "write 1 or 0");
+    reader.require(!is_word, "value", problem);
     let module = reader.text("module").map(|module| module.replace('-', "_"));
     let usual = key.as_ref().filter(|_| is_present).and_then(Key::usual_module);
     let module = module.or_else(|| usual.map(str::to_owned));

@@ -239,7 +239,15 @@ impl Declared {
             if self.present { needs::needed(&self.unit, &self.content) } else { Vec::new() };
         let provides = if self.present { vec![self.object()] } else { Vec::new() };
         let extra = Footprint { provides, requires, ..Footprint::default() };
-        let sequence = Sequence::new(elements).removed_by(self.removal()).with_extra(extra);
+        let last = elements.len().saturating_sub(1);
+        let mut sequence = Sequence::new(elements).removed_by(self.removal()).with_extra(extra);
+        // systemd does not know the unit before its file is written.
+        if self.enabled == Some(true) {
+            sequence = sequence.expecting(last, "startup", "enabled");
+        }
+        if self.running == Some(true) {
+            sequence = sequence.expecting(last, "state", "running");
+        }
         let sequence = sequence.sending("path", self.path.display().to_string());
         let sequence = sequence.reading(OF_FILE, &file);
         Ok(match &service {

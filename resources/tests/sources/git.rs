@@ -276,6 +276,27 @@ fn a_link_of_another_user_is_not_followed() {
     assert_eq!(fs::read_to_string(at.join("victim/file")).unwrap(), "mine\n");
 }
 
+/// Another user of a shared directory renames a working tree to the declared name.
+#[test]
+fn changes_of_a_moved_tree_are_kept_with_force() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let folder = repository();
+    let at = folder.path();
+    shell(at, "mkdir shared; git clone -q origin shared/tree; echo mine >shared/tree/file");
+    let repo = at.join("origin");
+    let given = [("repo", repo.to_str().unwrap()), ("force", "true"), ("user", "root")];
+    let declared = resource("git", &at.join("shared/tree"), &given);
+    shell(at, "chgrp 65534 shared; chmod 775 shared");
+    let said = refused(&declared);
+    assert!(said.contains("others can have moved it there"), "{said}");
+    assert_eq!(fs::read_to_string(at.join("shared/tree/file")).unwrap(), "mine\n");
+    shell(at, "chmod 755 shared");
+    made(&declared);
+    assert_eq!(fs::read_to_string(at.join("shared/tree/file")).unwrap(), "two\n");
+}
+
 /// Git would work in the repository above, whose tree is another.
 #[test]
 fn a_broken_tree_is_not_replaced_by_a_repository_above() {

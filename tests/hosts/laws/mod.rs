@@ -254,7 +254,11 @@ fn an_undo_restores_the_state_before() {
     assert_eq!(code, Some(2), "{said}");
     let mut complaints = Vec::new();
     for (case, before) in CASES.iter().zip(&before) {
+        let (planned, plan) = run(&host, &["undo", &case.identity(), "--plan"]);
         let (code, said) = run(&host, &["undo", &case.identity()]);
+        if (planned == Some(0)) != (code == Some(0)) {
+            complaints.push(format!("H7: {}: plan {plan}\nundo {said}", case.identity()));
+        }
         let expected = match case.undo {
             Undo::AsBefore => before,
             Undo::Otherwise(state, reason) => {

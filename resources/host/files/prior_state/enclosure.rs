@@ -122,6 +122,8 @@ impl Files {
             if levels == 1 {
                 return Ok(());
             }
+        } else if thing.enclosure.is_none() {
+            self.guard_way(spot)?;
         }
         let Some(recorded) = thing.enclosure.filter(|_| self.is_root()) else { return Ok(()) };
         let is_closed = |above: EntryStat| {

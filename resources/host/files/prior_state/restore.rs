@@ -64,7 +64,10 @@ impl Files {
         let found = spot.look()?;
         match (former, found) {
             (PriorState::Nothing, None) => Ok(Vec::new()),
-            (PriorState::Nothing, Some(found)) => self.take_away(permit, spot, &found),
+            (PriorState::Nothing, Some(found)) => {
+                self.guard_way(spot)?;
+                self.take_away(permit, spot, &found)
+            }
             (PriorState::Thing(thing), found) => {
                 self.guard_enclosure(spot, thing, restored)?;
                 self.bring_back(permit, spot, (thing, restored), found)

@@ -56,7 +56,7 @@ impl Files {
     /// Rejects a change below a closed directory that a user besides its owner can have moved to its name: the change
     /// would destroy or show what the owner keeps there. A directory that this program made under its name is
     /// recognised.
-    pub(in crate::host::files) fn guard_way(&self, spot: &Entry<'_>) -> Result<(), Fault> {
+    pub fn guard_way(&self, spot: &Entry<'_>) -> Result<(), Fault> {
         let Some(parent) = spot.path.parent().filter(|_| self.is_root()) else { return Ok(()) };
         let way = open_way(parent, self.uid)?;
         if way.last().map(|(_, found)| found.identity) != Some(spot.directory_seen()?.identity) {

@@ -86,6 +86,7 @@ impl Hands<'_> {
             return Err(Fault::moved());
         };
         self.guard_closed(&spot)?;
+        self.file.guard_place(self.files(), &spot)?;
         let content = self.file.content(self.files())?;
         if origins(content.as_ref()) != premise.origins {
             return Err(Fault::moved());

@@ -3,6 +3,7 @@
 use crate::change::Difference;
 use crate::hidden_difference::{hidden_difference, is_hidden};
 use crate::host::files::{Content, EntryStat, Fault, Why};
+use crate::kinds::file::OldContent;
 use crate::kinds::file::check::compare::{Look, Want};
 use similar::TextDiff;
 use std::time::Duration;
@@ -73,7 +74,12 @@ impl Look<'_> {
     }
 
     /// Returns true for a content that must not be shown: sensitive, or closed by its or its source's mode (S-19).
+    /// With `sensitive: false`, only a present file with another closed mode is hidden: it can be a file that the graph
+    /// does not know.
     pub(in crate::kinds::file) fn is_secret(&self, mode: u32, now: Option<u32>) -> bool {
+        if self.file.rare().old_content == OldContent::Recorded {
+            return is_hidden(false, now.filter(|now| *now & 0o777 != mode & 0o777));
+        }
         let is_source_closed = match self.want {
             Want::Regular(Some(content)) => content.denies_others(),
             _ => false,

@@ -2,7 +2,7 @@
 
 use crate::change::{Change, CheckResult};
 use crate::failure::Failure;
-use crate::host::files::{AccountKind, Content, EntryStat, Fault, Files, Why, said};
+use crate::host::files::{AccountKind, Content, Entry, EntryStat, Fault, Files, Why, said};
 use crate::host::input_trust::Reader;
 use crate::kinds::file::File;
 use crate::kinds::file::Shape;
@@ -124,6 +124,7 @@ impl File {
         if finding.is_none() && below.is_none() {
             return Ok((None, copied));
         }
+        self.guard_place(files, &spot)?;
         let mut below = below;
         let differs = below.as_mut().map(|report| std::mem::take(&mut report.below));
         let mut found = Found {
@@ -148,6 +149,17 @@ impl File {
             found.differences.extend(report.differences(files));
         }
         Ok((Some(found), copied))
+    }
+
+    /// Rejects a change below a closed directory that another user can have moved to its name. `force` consents to
+    /// it, except for a removal: `force` there means the loss of what the declared object holds.
+    pub(in crate::kinds::file) fn guard_place(
+        &self,
+        files: &Files,
+        spot: &Entry<'_>,
+    ) -> Result<(), Fault> {
+        let is_judged = !self.force || matches!(self.shape, Shape::Absent);
+        if is_judged { files.guard_way(spot) } else { Ok(()) }
     }
 
     /// Returns the declared content in its present state.

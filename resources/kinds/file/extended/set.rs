@@ -135,6 +135,9 @@ impl ExtendedSet {
     ) -> Result<(), Fault> {
         let Some((seen, found)) = self.look(files)? else { return Err(Fault::moved()) };
         let Some(spot) = files.open_entry(&self.path)? else { return Err(Fault::moved()) };
+        if !self.force {
+            files.guard_way(&spot)?;
+        }
         let mut changes: Vec<(&str, Option<Vec<u8>>)> = Vec::new();
         if differing.contains(&ACL) {
             let split = |is_default: bool| -> Vec<(Entry, u32)> {

@@ -396,6 +396,59 @@ fn nothing_is_destroyed_below_a_moved_directory() {
     made(&host, &file(slash(&data), &[("state", "absent"), ("force", "true")]));
 }
 
+/// A user renames a closed directory of another user to the parent of managed files.
+#[test]
+fn no_file_is_changed_below_a_moved_directory() {
+    demand_root();
+    for owner in [0, STRANGER] {
+        let (host, dir) = (Host::default(), scratch());
+        let home = dir.path().join("home");
+        make_directory(&home, (OTHER, 0o755));
+        let moved = home.join("moved");
+        make_directory(&moved, (owner, 0o700));
+        let there = moved.join("f");
+        fs::write(&there, "precious").unwrap();
+        chown(&there, Some(owner), Some(owner)).unwrap();
+        chmod(&there, 0o600);
+        for (path, fields) in [
+            (&there, &[("content", "x")][..]),
+            (&there, &[("state", "exists"), ("mode", "0604")]),
+            (&there, &[("state", "exists"), ("owner", "games")]),
+            (&there, &[("acl", "user:games:r--")]),
+            (&there, &[("state", "absent")]),
+            (&there, &[("state", "absent"), ("force", "true")]),
+            (&moved.join("new"), &[("content", "x")]),
+            (&moved.join("link"), &[("symlink", "/tmp")]),
+        ] {
+            let said = failed(&host, &file(path, fields));
+            assert!(said.contains("can have moved it there"), "{fields:?} {said}");
+        }
+        let line = [("path", there.to_str().unwrap()), ("line", "x")];
+        let said = failed(&host, &build("line", "one", &line).unwrap());
+        assert!(said.contains("can have moved it there"), "{said}");
+        assert_eq!(fs::read_to_string(&there).unwrap(), "precious");
+        assert_eq!((mode(&there), fs::read_dir(&moved).unwrap().count()), (0o600, 1));
+        // Nothing differs, so nothing is refused.
+        let same = hold(&host, &file(&there, &[("content", "precious")]));
+        assert!(matches!(same, Outcome::Unchanged), "{same:?}");
+        made(&host, &file(&there, &[("content", "x"), ("force", "true")]));
+    }
+}
+
+/// A directory that this program made is recognised, and a directory of the owner of the upper one is not in doubt.
+#[test]
+fn files_below_directories_of_the_graph_are_changed() {
+    demand_root();
+    let (host, dir) = (Host::default(), scratch());
+    let home = dir.path().join("home");
+    make_directory(&home, (OTHER, 0o755));
+    made(&host, &file(slash(&home.join("made")), &[("mode", "0700")]));
+    made(&host, &file(home.join("made/f"), &[("content", "x")]));
+    make_directory(&home.join("own"), (OTHER, 0o700));
+    made(&host, &file(home.join("own/f"), &[("content", "x"), ("owner", "games")]));
+    made(&host, &file(home.join("own/f"), &[("state", "absent")]));
+}
+
 /// A closed file that a user moved to the target of a hard link gets no second name.
 #[test]
 fn a_moved_file_gets_no_second_name() {
