@@ -6,6 +6,7 @@ use super::backend::notify::NotifyBackend;
 use super::backend::{Backend, BackendEvent, Sink};
 use super::filesystem::{FileSystem, HostFileSystem};
 use super::index::{Again, Running, WatchIndex};
+use super::kernel_files::{FOLLOWED, follow_file};
 use super::mounts::follow_mounts;
 use super::recursive::share_of_watches;
 use super::systemd::UnitSource;
@@ -124,6 +125,10 @@ impl WatchHub {
         hub.bound_trees(share_of_watches());
         let following = follow_mounts(Arc::clone(&hub.shared));
         hub.shared.keep_following(hub.shared.spawn(following));
+        for path in FOLLOWED {
+            let following = follow_file(Arc::clone(&hub.shared), path);
+            hub.shared.keep_following(hub.shared.spawn(following));
+        }
         hub
     }
 

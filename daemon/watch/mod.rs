@@ -10,10 +10,9 @@
 //! change after `Established` goes unreported.
 //!
 //! Reading order: `hub.rs` (the interface), `index.rs` (the data), `index_places.rs` (the places of vertices),
-//! `worker.rs` and
-//! `work_state.rs` (the hub's thread), `path_walk.rs` and `filesystem.rs` (walks), `backend/` and `batch.rs` (kernel
-//! events), `status.rs` (established or absent), `retry.rs`, `recursive.rs`, `systemd.rs`,
-//! `timer_and_command_sources.rs`, `mounts.rs`.
+//! `worker.rs` and `work_state.rs` (the hub's thread), `path_walk.rs` and `filesystem.rs` (walks), `backend/` and
+//! `batch.rs` (kernel events), `status.rs` (established or absent), `retry.rs`, `recursive.rs`, `systemd.rs`,
+//! `timer_and_command_sources.rs`, `mounts.rs`, `kernel_files.rs`.
 
 mod backend;
 mod batch;
@@ -21,6 +20,7 @@ mod filesystem;
 mod hub;
 mod index;
 mod index_places;
+mod kernel_files;
 mod mounts;
 mod path_walk;
 #[cfg(test)]

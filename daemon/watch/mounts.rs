@@ -3,6 +3,7 @@
 use super::Shared;
 use super::backend::{BackendEvent, DirectoryId};
 use super::index::WatchIndex;
+use super::kernel_files::open_for_changes;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
@@ -11,7 +12,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 
 /// The mounts of this process: the kernel marks the file after each mount and unmount.
 const MOUNTS: &str = "/proc/self/mountinfo";
@@ -23,11 +23,7 @@ const JOIN: Duration = Duration::from_millis(100);
 /// cannot be watched: then sweeps find mounts.
 pub(super) async fn follow_mounts(shared: Arc<Shared>) {
     let Ok(file) = File::open(MOUNTS) else { return };
-    #[expect(
-        deprecated,
-        reason = "its replacement is unsafe; an owned descriptor is sound in both"
-    )]
-    let Ok(changes) = AsyncFd::with_interest(file, Interest::PRIORITY) else { return };
+    let Some(changes) = open_for_changes(file) else { return };
     let mut before = read_mounts();
     loop {
         match changes.ready(Interest::PRIORITY).await {
@@ -41,7 +37,7 @@ pub(super) async fn follow_mounts(shared: Arc<Shared>) {
             // An unmount and a mount together may leave equal lines.
             shared.walk_all();
         } else {
-            let entries = shared.lock().mounted_entries(&points);
+            let entries = shared.lock().watched_entries(&points);
             let happenings: Vec<_> = entries.iter().map(as_change).collect();
             shared.take_in(&happenings);
         }
@@ -50,7 +46,7 @@ pub(super) async fn follow_mounts(shared: Arc<Shared>) {
     }
 }
 
-fn as_change((directory, name): &(DirectoryId, Vec<u8>)) -> BackendEvent<'_> {
+pub(super) fn as_change((directory, name): &(DirectoryId, Vec<u8>)) -> BackendEvent<'_> {
     BackendEvent::Entry { directory: *directory, name, structural: true }
 }
 
@@ -80,8 +76,8 @@ fn mount_point(line: &[u8]) -> Option<PathBuf> {
 }
 
 impl WatchIndex {
-    /// Returns the entries of watched directories that are among these mount points.
-    fn mounted_entries(&self, points: &BTreeSet<PathBuf>) -> Vec<(DirectoryId, Vec<u8>)> {
+    /// Returns the entries of watched directories that are among these paths.
+    pub(super) fn watched_entries(&self, points: &BTreeSet<PathBuf>) -> Vec<(DirectoryId, Vec<u8>)> {
         if points.is_empty() {
             return Vec::new();
         }

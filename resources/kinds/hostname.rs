@@ -54,7 +54,7 @@ pub static SPEC: KindSpec = KindSpec {
         FieldSpec::new(
             "transient_hostname",
             FieldType::Text,
-            "Present name of the kernel; default: `hostname`. The kernel's name has no events: it is checked every 30 s.",
+            "Present name of the kernel; default: `hostname`.",
         ).mode(FieldMode::Value)
         .example("web1")
         .receives(Receives::Shown),
@@ -66,7 +66,11 @@ pub static SPEC: KindSpec = KindSpec {
         .example("First web server")
         .receives(Receives::Shown),
     ],
-    sends: &[SendSpec::new("hostname", FieldType::Text, "The present name of the kernel.")],
+    sends: &[
+        SendSpec::new("hostname", FieldType::Text, "The present name of the kernel."),
+        SendSpec::new("static_hostname", FieldType::Text, "The declared name in /etc/hostname."),
+        SendSpec::new("pretty_hostname", FieldType::Text, "The declared name for people."),
+    ],
     example: "hostname:\n  - name: web1\n    pretty_hostname: First web server\n",
     restore: Some(restore),
     build,
@@ -101,8 +105,12 @@ fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>
     reader.finish(()).map(|()| {
         let mut elements: Vec<Arc<dyn Resource>> = file.into_iter().collect();
         elements.push(Arc::new(Managed::new(KernelName(present))));
-        elements.extend(pretty.map(pretty_name));
-        Arc::new(Sequence::new(elements)) as Arc<dyn Resource>
+        elements.extend(pretty.clone().map(pretty_name));
+        let sequence = Sequence::new(elements).sending("static_hostname", stored);
+        Arc::new(match pretty {
+            Some(pretty) => sequence.sending("pretty_hostname", pretty),
+            None => sequence,
+        }) as Arc<dyn Resource>
     })
 }
 
@@ -178,7 +186,7 @@ impl ValueSet for KernelName {
         let own = HostObject::Other("hostname", "the name of the host".to_owned());
         Footprint {
             claims: vec![Claim::exclusive(own).creating(false)],
-            watch: vec![WatchSource::Polled(PathBuf::from(KERNEL))],
+            watch: vec![WatchSource::Path { path: PathBuf::from(KERNEL), below: false }],
             ..Footprint::default()
         }
     }

@@ -6,6 +6,7 @@ use super::field_reader::{FieldReader, bounded, normal_path};
 use super::managed::WriteFailure;
 use super::on_thread;
 use super::staging::guard_way;
+use crate::dependency::{HostObject, Need};
 use crate::escape::short;
 use crate::failure::Failure;
 use crate::host::{End, Host};
@@ -18,6 +19,11 @@ use std::fmt::Write as _;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// Returns the need of a download: the package of curl, if the graph installs it.
+pub(crate) fn needed_package() -> Need {
+    Need::exact(HostObject::Package("curl".to_owned()), "has curl")
+}
 
 /// The address of a download.
 pub(crate) const URL: FieldSpec = FieldSpec::new(

@@ -342,6 +342,38 @@ fn packages_follow_every_repository() {
     assert_eq!(edges(&loaded), ["repo[x] -> pkg[aa]", "repo[y] -> pkg[aa]"]);
 }
 
+/// A mount waits for the mount above it; an account for access lists, and a package for the kinds that need its
+/// program, come first.
+#[test]
+fn mounts_accounts_and_programs_come_first() {
+    let text = "graph: g
+resources:
+  mount:
+  - {name: /srv, device: tmpfs, type: tmpfs}
+  - {name: /srv/a, device: tmpfs, type: tmpfs}
+  - {name: /srv/a/b, device: tmpfs, type: tmpfs}
+  exec: [{name: made, cmd: /bin/true, creates: /srv/a/b/x}]
+  user: [{name: eve}]
+  file: [{name: /opt/f, content: x, acl: ['user:eve:r--']}]
+  pkg: [git, curl, nginx]
+  git: [{name: /opt/tree, repo: 'https://h/r.git'}]
+  fetch: [{name: /opt/got, url: 'https://h/f', checksum: 'sha256:0000000000000000000000000000000000000000000000000000000000000000'}]
+  probe: [{name: version, builtin: package_version, of: nginx}]
+";
+    let files = Files::new().with("graph.yaml", text);
+    let loaded = config::load(&[files.path("graph.yaml")], &crate::options()).unwrap();
+    let expected = [
+        "mount[/srv] -> mount[/srv/a]",
+        "mount[/srv/a] -> mount[/srv/a/b]",
+        "mount[/srv/a/b] -> exec[made]",
+        "pkg[curl] -> fetch[/opt/got]",
+        "pkg[git] -> git[/opt/tree]",
+        "pkg[nginx] -> probe[version]",
+        "user[eve] -> file[/opt/f]",
+    ];
+    assert_eq!(edges(&loaded), expected);
+}
+
 /// A chain of files whose last one runs before their directory: thousands of edges are left out with a few warnings.
 #[test]
 fn thousands_of_edges_left_out_are_a_few_warnings() {

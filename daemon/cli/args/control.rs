@@ -183,7 +183,7 @@ pub struct Wait {
 }
 
 /// Parses a number of seconds, or a time span with a unit.
-fn seconds_or_span(text: &str) -> Result<u64, String> {
+pub(super) fn seconds_or_span(text: &str) -> Result<u64, String> {
     text.parse().or_else(|_no_number| config::span(text))
 }
 

@@ -23,6 +23,7 @@ use crate::events::Retention;
 use crate::history::Limits;
 use crate::workers::MetricsSettings;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use control::seconds_or_span;
 pub(super) use control::selectors;
 pub use control::{
     Awaited, LogLevel, OfResource, Pause, Reload, Resources, Resume, Retry, Selection, Status,
@@ -39,7 +40,6 @@ pub use state::{
 };
 use std::path::PathBuf;
 use std::sync::Arc;
-use steadfast_resources::LONGEST_SPAN;
 pub use world::{
     Bundle, Deploy, Fleet, FleetCommand, FleetShow, FleetWait, World, WorldCommand, WorldForget,
     WorldList, WorldOf, WorldRelease,
@@ -311,8 +311,8 @@ pub struct Run {
     /// Exit if the graph or the settings are invalid, instead of running the last-good ones
     #[arg(long)]
     pub no_last_good_graph: bool,
-    /// Exit after the host has been converged for S seconds
-    #[arg(long, value_name = "S")]
+    /// Exit after the host has been converged for this time: seconds, or 10m
+    #[arg(long, value_name = "TIME", value_parser = seconds_or_span)]
     pub converged_timeout: Option<u64>,
     /// Log format [default: human]
     #[arg(long, value_enum)]
@@ -338,14 +338,14 @@ pub struct Run {
     /// The reason why other settings apply than those of the file, if so.
     #[arg(skip)]
     pub settings_instead: Option<String>,
-    /// Seconds that running resources may take to finish after a stop [default: 30]
-    #[arg(long, value_name = "S")]
+    /// Time that running resources may take to finish after a stop: seconds, or 2m [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = seconds_or_span)]
     pub grace: Option<u64>,
-    /// Seconds for one sweep, which checks every resource regardless of events; 0 disables it [default: 600]
-    #[arg(long, value_name = "S")]
+    /// Time for one sweep, which checks every resource regardless of events; 0 disables it [default: 10m]
+    #[arg(long, value_name = "TIME", value_parser = seconds_or_span)]
     pub sweep: Option<u64>,
-    /// Seconds after which a pause without --for ends automatically [default: 28800]
-    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=LONGEST_SPAN.as_secs()))]
+    /// Time after which a pause without --for ends automatically: seconds, or 2h [default: 8h]
+    #[arg(long, value_name = "TIME", value_parser = crate::config::span)]
     pub pause_limit: Option<u64>,
     /// Repeated repairs within a minute after which no resource is repaired more than three times a minute; 0: no
     /// limit [default: 600]

@@ -57,29 +57,28 @@ impl Offers {
         }
     }
 
-    /// Adds the vertices that serve a need to a list.
-    fn serve(&mut self, need: &Need, to: &mut Vec<usize>) {
+    /// Adds the vertices that serve a need of the vertex `asking` to a list.
+    fn serve(&mut self, need: &Need, asking: usize, to: &mut Vec<usize>) {
         if let HostObject::Path(path) = &need.token
             && !self.mounts.is_empty()
         {
-            to.extend(nearest(&self.mounts, path));
+            // A mount needs the mount above it, and not itself.
+            to.extend(nearest(&self.mounts, path, asking));
         }
-        self.serve_alone(need, to);
-    }
-
-    fn serve_alone(&mut self, need: &Need, to: &mut Vec<usize>) {
         match (&need.token, need.scope) {
             (_, Match::EveryRepository) => to.extend(&self.repositories),
             (HostObject::Path(path), Match::Exact) => {
                 to.extend(self.at(path.as_os_str().as_bytes()));
             }
-            (HostObject::Path(path), Match::OrAbove) => to.extend(nearest(&self.paths, path)),
+            (HostObject::Path(path), Match::OrAbove) => {
+                to.extend(nearest(&self.paths, path, asking));
+            }
             (HostObject::Path(path), Match::AndBelow) => {
                 let before = to.len();
                 to.extend(self.at(path.as_os_str().as_bytes()));
                 self.below(path, to);
                 if to.len() == before {
-                    to.extend(nearest(&self.paths, path));
+                    to.extend(nearest(&self.paths, path, asking));
                 }
             }
             (token, _) => to.extend(self.others.get(token).into_iter().flatten()),
@@ -117,11 +116,12 @@ impl Offers {
     }
 }
 
-/// Returns the provider of a path, or of the nearest path above it. The paths are normalized, so bytes are compared.
-fn nearest(providers: &HashMap<Vec<u8>, usize>, path: &Path) -> Option<usize> {
+/// Returns the provider of a path, or of the nearest path above it, besides the vertex `asking`. The paths are
+/// normalized, so bytes are compared.
+fn nearest(providers: &HashMap<Vec<u8>, usize>, path: &Path, asking: usize) -> Option<usize> {
     let mut path = path.as_os_str().as_bytes();
     while path.len() > 1 {
-        if let Some(found) = providers.get(path) {
+        if let Some(found) = providers.get(path).filter(|found| **found != asking) {
             return Some(*found);
         }
         let end = path.iter().rposition(|byte| *byte == b'/')?;
@@ -177,7 +177,7 @@ impl Validator<'_> {
             let own = footprint.requires.into_iter();
             let received = vertex.recipe.iter().flat_map(|recipe| recipe.needs());
             for need in own.chain(received) {
-                offers.serve(&need, &mut serving);
+                offers.serve(&need, to, &mut serving);
                 let others = serving.drain(..).filter(|from| *from != to);
                 ties.extend(others.map(|from| tie(from, need.because)));
             }

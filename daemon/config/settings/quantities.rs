@@ -18,7 +18,9 @@ pub fn span(text: &str) -> Result<u64, String> {
     };
     let number: u64 = number.parse().map_err(|_error| wrong())?;
     let most = LONGEST_SPAN.as_secs();
-    number.checked_mul(factor).filter(|span| (1..=most).contains(span)).ok_or_else(wrong)
+    let is_short = |span: &u64| (1..=most).contains(span);
+    let long = || format!("expected a span of 1 to {most} seconds (a year), found `{text}`");
+    number.checked_mul(factor).filter(is_short).ok_or_else(long)
 }
 
 /// Parses a size to bytes: a number with `KiB`, `MiB` or `GiB`, or of bytes.

@@ -1,7 +1,7 @@
 //! The needs of an exec: the files of its commands, its watched paths, its working directory and its user.
 
 use super::{Exec, argv};
-use crate::dependency::Need;
+use crate::dependency::{HostObject, Need};
 use crate::host::Command;
 use crate::watch_source::WatchSource;
 use std::path::{Path, PathBuf};
@@ -37,6 +37,11 @@ impl Exec {
                 | WatchSource::Unit { .. } => {}
             }
         }
+        let made_in = self.guards.creates.as_deref().and_then(Path::parent);
+        needs.extend(made_in.map(|parent| {
+            let parent = HostObject::Path(parent.to_owned());
+            Need::exact(parent, "contains what the command creates")
+        }));
         needs.extend(self.command.user.iter().filter_map(|user| Need::user(user, "runs as")));
         needs.extend(self.command.group.iter().filter_map(|name| Need::group(name, "runs as")));
         needs

@@ -93,7 +93,10 @@ pub static SPEC: KindSpec = KindSpec {
         FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the directory.").guarded().known_at_load()
             .default("exists"),
     ],
-    sends: &[SendSpec::new("commit", FieldType::Text, "The commit of HEAD.")],
+    sends: &[
+        SendSpec::new("commit", FieldType::Text, "The commit of HEAD."),
+        SendSpec::new("path", FieldType::Text, "The working tree."),
+    ],
     example: "git:\n  - name: /srv/app\n    repo: https://git.example.org/app.git\n    version: v1.2\n",
     restore: Some(declare::restore),
     build: declare::build,
@@ -443,11 +446,12 @@ impl ValueSet for Tree {
         let user = self.user.iter().filter_map(|user| Need::user(user, "owns the tree"));
         let local = self.repo.iter().filter(|repo| repo.starts_with('/'));
         let local = local.map(|repo| Need::path(repo, "is the repository"));
+        let git = Need::exact(HostObject::Package("git".to_owned()), "has git");
         let watch = |path: PathBuf, below| WatchSource::Path { path, below };
         Footprint {
             claims: vec![Claim::path(path.clone())],
             provides: vec![HostObject::Path(path.clone())],
-            requires: parent.into_iter().chain(user).chain(local).collect(),
+            requires: parent.into_iter().chain(user).chain(local).chain([git]).collect(),
             watch: vec![
                 watch(path.clone(), true),
                 watch(path.join(".git/HEAD"), false),
@@ -471,6 +475,8 @@ impl ValueSet for Tree {
     fn sent(&self, found: &FieldValues) -> Sent {
         let commit = found.iter().find(|(name, _)| *name == "commit");
         let commit = commit.and_then(|(_, value)| value.clone());
-        commit.map(|it| ("commit", SentValue::Shown(Value::Text(it)))).into_iter().collect()
+        let path = ("path", self.path.display().to_string());
+        let all = commit.map(|it| ("commit", it)).into_iter().chain([path]);
+        all.map(|(key, text)| (key, SentValue::Shown(Value::Text(text)))).collect()
     }
 }

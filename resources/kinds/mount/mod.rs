@@ -33,8 +33,8 @@ pub static SPEC: KindSpec = KindSpec {
     fields: &[
         FieldSpec::new(
             "state",
-            FieldType::Choice(&["mounted", "unmounted", "present", "absent"]),
-            "mounted: in fstab and mounted; unmounted: not mounted, with the row of fstab if `device` is given; present: in fstab only; absent: neither.",
+            FieldType::Choice(&["mounted", "exists", "unmounted", "present", "absent"]),
+            "mounted or exists: in fstab and mounted; unmounted: not mounted, with the row of fstab if `device` is given; present: in fstab only; absent: neither.",
         ).guarded().known_at_load()
         .default("mounted"),
         FieldSpec::new(
@@ -50,7 +50,7 @@ pub static SPEC: KindSpec = KindSpec {
         FieldSpec::new("options", FieldType::Texts, "The options, as a list or with commas; default: defaults.").guarded().mode(FieldMode::Value)
             .example("[noatime, nosuid]")
             .receives(Receives::Shown),
-        FieldSpec::new("freq", FieldType::Int, "The fifth word of the row, for dump(8): 0 or 1.")
+        FieldSpec::new("freq", FieldType::Int, "The fifth word of the row, for dump(8): 0 to 9.")
             .default("0")
             .receives(Receives::Shown),
         FieldSpec::new("passno", FieldType::Int, "The sixth word of the row, the order of fsck(8): 0 (no check) to 9.")
@@ -85,6 +85,8 @@ fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>
         "state",
         &[
             ("mounted", State::Mounted),
+            // The word of mgmt.
+            ("exists", State::Mounted),
             ("unmounted", State::Unmounted),
             ("present", State::Present),
             ("absent", State::Absent),

@@ -85,7 +85,10 @@ pub static SPEC: KindSpec = KindSpec {
         FieldSpec::ignored("allownonfree", "the repositories determine the available packages"),
         FieldSpec::ignored("allowunsupported", "the repositories determine the available packages"),
     ],
-    sends: &[SendSpec::new("version", FieldType::Text, "The installed version.")],
+    sends: &[
+        SendSpec::new("version", FieldType::Text, "The installed version."),
+        SendSpec::new("hold", FieldType::Bool, "True if the version is on hold."),
+    ],
     example: "pkg:\n  - name: nginx\n    state: installed\n",
     restore: Some(former::restoring),
     build: declare::build,
@@ -212,8 +215,12 @@ impl Resource for Pkg {
             let packages = host.packages().await?;
             let package = packages.get(&self.declared.name);
             let installed = package.filter(|package| package.state == State::Installed);
-            let version = installed.map(|package| Value::Text(package.version.clone()));
-            Ok(version.map(|it| ("version", SentValue::Shown(it))).into_iter().collect())
+            let all = installed.map(|package| {
+                let version = ("version", Value::Text(package.version.clone()));
+                [version, ("hold", Value::Bool(package.held))]
+            });
+            let all = all.into_iter().flatten();
+            Ok(all.map(|(key, value)| (key, SentValue::Shown(value))).collect())
         }))
     }
 

@@ -6,7 +6,7 @@
 mod answer;
 
 use crate::change::CheckResult;
-use crate::dependency::Need;
+use crate::dependency::{HostObject, Need};
 use crate::escape::short;
 use crate::failure::Failure;
 use crate::footprint::Footprint;
@@ -301,7 +301,11 @@ impl Resource for Probe {
             }
             Question::Os(_) => watch.push(path(Path::new(OS_RELEASE))),
             Question::Memory(_) => watch.push(WatchSource::Polled(PathBuf::from(MEMORY))),
-            Question::Package(_) => watch.push(path(Path::new(STATUS))),
+            Question::Package(name) => {
+                watch.push(path(Path::new(STATUS)));
+                let package = HostObject::Package(name.clone());
+                requires.push(Need::exact(package, "is the package of the question"));
+            }
             Question::Hash(file) => {
                 watch.push(path(file));
                 requires.push(Need::path(file.clone(), "is read"));

@@ -23,6 +23,11 @@ impl ListNames {
         Self(names.collect())
     }
 
+    /// Returns the possible paths of the lists.
+    pub(super) fn paths(&self) -> impl Iterator<Item = PathBuf> {
+        self.0.iter().flat_map(|(_, start)| candidates(start))
+    }
+
     /// Returns the files of lists that exist.
     pub(super) async fn present(&self, host: &Host) -> Vec<PathBuf> {
         let mut present = Vec::new();

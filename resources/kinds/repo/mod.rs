@@ -22,6 +22,7 @@ use crate::parts::{WriteFailure, on_thread};
 use crate::permit::Permit;
 use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, Traits};
 use crate::values::{Receives, SendSpec};
+use crate::watch_source::WatchSource;
 use futures_util::FutureExt as _;
 use lists::ListNames;
 use std::path::PathBuf;
@@ -242,6 +243,11 @@ impl Lists {
 }
 
 impl Resource for Lists {
+    fn footprint(&self) -> Footprint {
+        let watch = self.names.paths().map(|path| WatchSource::Path { path, below: false });
+        Footprint { watch: watch.collect(), ..Footprint::default() }
+    }
+
     fn traits(&self) -> Traits {
         Traits {
             executor: ExecutorKind::Command,

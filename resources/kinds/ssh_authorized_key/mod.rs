@@ -53,11 +53,11 @@ pub static SPEC: KindSpec = KindSpec {
             .example("ssh-ed25519"),
         FieldSpec::new(
             "options",
-            FieldType::Text,
-            "The options before the key, as in sshd(8). Default: those in `key`; otherwise none.",
+            FieldType::Texts,
+            "The options before the key, as in sshd(8), as a list or one text with commas. Default: those in `key`; otherwise none.",
         ).guarded().mode(FieldMode::Literal(Interpreter::Sshd))
         .receives(Receives::Shown)
-        .example("no-pty,from=\"192.0.2.0/24\""),
+        .example("[no-pty, 'from=\"192.0.2.0/24\"']"),
         FieldSpec::new("comment", FieldType::Text, "The comment behind the key. Default: that in `key`; otherwise unchanged.").mode(FieldMode::Value)
             .receives(Receives::Shown)
             .example("eve@example.org"),
@@ -105,8 +105,8 @@ fn build(_name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource
     let is_user = !user.contains([':', '/', ' ', '\t']);
     reader.require(is_user, "user", ("expected the name of a user", "for example eve"));
     let text = reader.lines("key").unwrap_or_default();
-    let (kind, options, comment) =
-        (reader.text("type"), reader.text("options"), reader.text("comment"));
+    let options = reader.fields.texts("options").map(|options| options.join(","));
+    let (kind, comment) = (reader.text("type"), reader.text("comment"));
     let mut keys = Vec::new();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         match KeyLine::declared(line, kind.as_deref()) {

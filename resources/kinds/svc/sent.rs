@@ -15,6 +15,11 @@ pub(crate) const SENDS: &[SendSpec] = &[
         FieldType::Text,
         "The activity in the words of systemd: active, inactive, failed, activating, ….",
     ),
+    SendSpec::new(
+        "startup",
+        FieldType::Text,
+        "The state of the unit file in the words of systemd: enabled, disabled, masked, static, ….",
+    ),
     SendSpec::new("pid", FieldType::Int, "The main process of a running service."),
     SendSpec::new(
         "restarts",
@@ -47,15 +52,18 @@ pub(super) async fn read_values(
     cancel: &CancellationToken,
 ) -> Result<Sent, Failure> {
     let read = async {
-        let unit = host.systemd().unit(svc.bus, &svc.unit).await?;
-        Ok::<_, Failure>((unit, host.systemd().unit_facts(svc.bus, &svc.unit).await?))
+        let systemd = host.systemd();
+        let unit = systemd.unit(svc.bus, &svc.unit).await?;
+        let startup = systemd.file_state(svc.bus, &svc.unit).await?;
+        Ok::<_, Failure>((unit, startup, systemd.unit_facts(svc.bus, &svc.unit).await?))
     };
     let cancelled = || Failure::new("the run was cancelled while querying systemd");
-    let (unit, facts) = cancel.run_until_cancelled(read).await.ok_or_else(cancelled)??;
+    let (unit, startup, facts) = cancel.run_until_cancelled(read).await.ok_or_else(cancelled)??;
     let state = unit.map_or("inactive", |unit| unit.activity.word());
     let number = |number: u32| Value::Int(i64::from(number));
     let all = [
         ("state", Some(Value::Text(state.to_owned()))),
+        ("startup", startup.filter(|word| !word.is_empty()).map(Value::Text)),
         ("pid", facts.pid.map(number)),
         ("restarts", facts.restarts.map(number)),
         ("next", facts.next.and_then(|next| i64::try_from(next).ok()).map(Value::Int)),

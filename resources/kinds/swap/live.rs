@@ -223,7 +223,7 @@ impl ValueSet for Live {
     }
 
     fn footprint(&self) -> Footprint {
-        Footprint { watch: vec![WatchSource::Polled(TABLE.into())], ..Footprint::default() }
+        Footprint { watch: vec![WatchSource::Path { path: TABLE.into(), below: false }], ..Footprint::default() }
     }
 
     fn traits(&self) -> Traits {
@@ -235,9 +235,13 @@ impl ValueSet for Live {
     }
 
     fn sent(&self, found: &FieldValues) -> Sent {
-        let number = found.iter().find(|(name, _)| *name == PRIORITY);
-        let number = number.and_then(|(_, value)| value.as_deref()?.parse().ok());
-        number.map(|it| ("priority", SentValue::Shown(Value::Int(it)))).into_iter().collect()
+        let number = |aspect: &str| {
+            let pair = found.iter().find(|(name, _)| *name == aspect);
+            pair.and_then(|(_, value)| value.as_deref()?.parse().ok())
+        };
+        let all = [("priority", number(PRIORITY)), ("size", number(FILE))];
+        let known = all.into_iter().filter_map(|(key, number)| Some((key, number?)));
+        known.map(|(key, number)| (key, SentValue::Shown(Value::Int(number)))).collect()
     }
 }
 

@@ -62,7 +62,10 @@ pub static SPEC: KindSpec = KindSpec {
             .default("true")
             .receives(Receives::Shown),
     ],
-    sends: &[SendSpec::new("priority", FieldType::Int, "The priority of the swap space in use.")],
+    sends: &[
+        SendSpec::new("priority", FieldType::Int, "The priority of the swap space in use."),
+        SendSpec::new("size", FieldType::Int, "The size in bytes of a swap file with `size`."),
+    ],
     example: "swap:\n  - name: /swapfile\n    size: 2G\n",
     restore: Some(live::restore),
     build,

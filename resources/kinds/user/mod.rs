@@ -135,6 +135,8 @@ pub static SPEC: KindSpec = KindSpec {
         SendSpec::new("gid", FieldType::Int, "The number of the primary group."),
         SendSpec::new("home", FieldType::Text, "The home directory."),
         SendSpec::new("shell", FieldType::Text, "The login shell."),
+        SendSpec::new("comment", FieldType::Text, "The comment (GECOS)."),
+        SendSpec::new("groups", FieldType::Texts, "The supplementary groups, sorted."),
     ],
     example: "user:\n  - name: deploy\n    groups: [adm]\n    append: true\n    shell: /bin/bash\n    manage_home: true\n",
     restore: Some(restore::restore),
@@ -230,7 +232,8 @@ impl User {
 
     fn watched(&self) -> Vec<WatchSource> {
         let mut paths = vec![PathBuf::from("/etc/passwd")];
-        if self.is_present && (self.group.is_some() || self.groups.is_some()) {
+        // The groups of the user are sent, also undeclared ones.
+        if self.is_present {
             paths.push(PathBuf::from("/etc/group"));
         }
         if self.needs_shadow() {
@@ -306,11 +309,17 @@ impl ValueSet for User {
         };
         let number = |aspect| value(aspect)?.parse().ok().map(Value::Int);
         let text = |aspect| value(aspect).map(|text| Value::Text(text.to_owned()));
+        let names = |text: &str| {
+            let names = text.split(',').filter(|name| !name.is_empty());
+            Value::Texts(names.map(str::to_owned).collect())
+        };
         let all = [
             ("uid", number("uid")),
             ("gid", number("gid")),
             ("home", text("homedir")),
             ("shell", text("shell")),
+            ("comment", text("comment")),
+            ("groups", value(values::ALL_GROUPS).map(names)),
         ];
         let known = all.into_iter().filter_map(|(key, value)| Some((key, value?)));
         known.map(|(key, value)| (key, SentValue::Shown(value))).collect()

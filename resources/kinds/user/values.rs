@@ -10,6 +10,9 @@ use std::path::Path;
 /// The value of a password that is the declared one. Hashes are no values, because values are shown and recorded.
 const AS_DECLARED: &str = "as declared";
 
+/// All supplementary groups, for sending.
+pub(super) const ALL_GROUPS: &str = "all groups";
+
 impl User {
     pub(super) fn wanted_values(&self) -> FieldValues {
         if !self.is_present {
@@ -49,6 +52,8 @@ impl User {
             ("comment", Some(row.comment.clone())),
         ];
         values.push(self.groups_of(&tables));
+        let all = tables.group.groups_of(&self.name).map(|group| group.name.as_str());
+        values.push((ALL_GROUPS, Some(joined(all.collect()))));
         if let Some(shadow) = &tables.shadow {
             let row = shadow.get(&self.name);
             values.push(("password", self.password_of(row)));
@@ -84,10 +89,8 @@ impl User {
         let matters = |name: &&str| {
             !self.append || declared.iter().chain(&self.left_groups).any(|group| group == name)
         };
-        let mut names: Vec<&str> = all.filter(matters).collect();
-        names.sort_unstable();
-        names.dedup();
-        (if self.append { "memberships" } else { "groups" }, Some(names.join(",")))
+        let names = joined(all.filter(matters).collect());
+        (if self.append { "memberships" } else { "groups" }, Some(names))
     }
 
     /// Compares the password with the declared one. A locked password counts without its lock, unless the declared
@@ -105,4 +108,11 @@ impl User {
         });
         if is_locked { "locked" } else { "unlocked" }
     }
+}
+
+/// Returns names as one text, sorted, each once.
+fn joined(mut names: Vec<&str>) -> String {
+    names.sort_unstable();
+    names.dedup();
+    names.join(",")
 }

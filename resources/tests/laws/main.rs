@@ -62,6 +62,34 @@ const UNTRIED_FIELDS: &[(&str, &str, &str)] = &[
     ("hosts", "in_place", "a private mount namespace needs a kernel"),
 ];
 
+/// The fields of `file`, each with the test that tries it: its cases are those of resources/tests/file.
+const FILE_FIELDS: &[(&str, &str)] = &[
+    ("path", "the_path_is_the_name_or_a_field_or_composed"),
+    ("dirname", "the_path_is_the_name_or_a_field_or_composed"),
+    ("basename", "the_path_is_the_name_or_a_field_or_composed"),
+    ("state", "undefined_holds_attributes_only_if_it_is_there"),
+    ("content", "an_edit_is_put_back_and_the_attributes_stay"),
+    ("source", "a_source_is_copied_and_followed_when_it_changes"),
+    ("fragments", "fragments_are_joined_in_order_and_those_of_a_directory_by_name"),
+    ("symlink", "links"),
+    ("hardlink", "a_hard_link_names_the_same_file"),
+    ("owner", "owners_by_name_or_number"),
+    ("group", "a_directory_inherits_the_group_bit_only_undeclared"),
+    ("mode", "a_symbolic_mode_is_about_its_bits_only"),
+    ("force", "directories_with_content_are_removed_only_with_force"),
+    ("sensitive", "secrets_only_differ"),
+    ("recurse", "a_tree_is_copied_and_held"),
+    ("purge", "purge_removes_what_nobody_declares_and_nothing_else"),
+    ("exclude", "purge_removes_what_nobody_declares_and_nothing_else"),
+    ("replace", "with_replace_false_a_content_is_written_once"),
+    ("backup", "replaced_and_removed_files_are_backed_up_within_a_limit"),
+    ("validate", "content_rejected_by_validate_is_never_installed"),
+    ("in_place", "validate_in_place_sees_the_final_path"),
+    ("acl", "an_access_list_is_held_and_removed"),
+    ("xattrs", "capabilities_and_attributes_are_held"),
+    ("capabilities", "capabilities_and_attributes_are_held"),
+];
+
 /// Paths that the removal of a created object leaves otherwise than before: kind, a field of the case, path, reason. A
 /// file that `create: true` has made stays, without the part.
 const LEFT_BEHIND: &[(&str, &str, &str, &str)] = &[
@@ -138,6 +166,29 @@ fn each_field_stands_in_a_case() {
         }
     }
     assert!(missing.is_empty(), "expected a case or a reason for: {}", missing.join(", "));
+}
+
+/// L5: each field of `file` has a test in resources/tests/file, which names the field or its value.
+#[test]
+fn each_field_of_file_has_a_test() {
+    let mut sources = String::new();
+    let mut left = vec![std::path::PathBuf::from("tests/file")];
+    while let Some(path) = left.pop() {
+        if path.is_dir() {
+            left.extend(std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
+        } else {
+            sources.push_str(&std::fs::read_to_string(path).unwrap());
+        }
+    }
+    let spec = KindSet::of_this_build().find("file").unwrap();
+    let fields = spec.fields.iter().filter(|it| !it.later && it.ignored.is_none());
+    for field in fields {
+        let row = FILE_FIELDS.iter().find(|(name, _)| *name == field.name);
+        let (_, test) = row.unwrap_or_else(|| panic!("file.{}: expected a row", field.name));
+        let from = sources.find(&format!("fn {test}()")).expect(test);
+        let body = sources[from..].split("\n}\n").next().unwrap();
+        assert!(body.contains(field.name), "{test} does not name `{}`", field.name);
+    }
 }
 
 /// L1: a check changes nothing.

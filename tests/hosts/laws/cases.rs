@@ -27,7 +27,6 @@ const USUAL: Case = Case {
     observe: "",
     declared: "",
     breaks: &[],
-    silent_breaks: &[],
     repair: Repair::Event,
     removal: Removal::AsBefore,
     undo: Undo::AsBefore,
@@ -88,6 +87,7 @@ pub(super) const CASES: &[Case] = &[
             "rm /etc/cron.d/laws",
             "sed -i s/^5/6/ /etc/cron.d/laws",
             "chmod 600 /etc/cron.d/laws",
+            "chown backup /etc/cron.d/laws",
         ],
         ..USUAL
     },
@@ -115,22 +115,31 @@ pub(super) const CASES: &[Case] = &[
     Case {
         kind: "fetch",
         name: "/srv/laws/fetched",
-        fields: "url: http://127.0.0.1:8080/one, \
+        fields: "url: http://127.0.0.1:8080/one, mode: '0644', \
                  checksum: sha256:2c8b08da5ce60398e1f19af0e5dccc744df274b826abe585eaba68c525434806",
         prepare: SERVER,
         observe: "cat /srv/laws/fetched; stat -c %a /srv/laws/fetched",
         declared: "one\n644\n",
-        breaks: &["rm /srv/laws/fetched", "echo two >/srv/laws/fetched"],
+        breaks: &[
+            "rm /srv/laws/fetched",
+            "echo two >/srv/laws/fetched",
+            "chmod 600 /srv/laws/fetched",
+        ],
         ..USUAL
     },
     Case {
         kind: "file",
         name: "/srv/laws/file",
-        fields: r#"content: "declared\n", mode: "0664""#,
+        fields: r#"content: "declared\n", mode: "0664", owner: root"#,
         prepare: "echo before >/srv/laws/file",
         observe: "cat /srv/laws/file; stat -c '%a %U' /srv/laws/file",
         declared: "declared\n664 root\n",
-        breaks: &["echo x >/srv/laws/file", "rm /srv/laws/file", "chmod 600 /srv/laws/file"],
+        breaks: &[
+            "echo x >/srv/laws/file",
+            "rm /srv/laws/file",
+            "chmod 600 /srv/laws/file",
+            "chown backup /srv/laws/file",
+        ],
         removal: Removal::Otherwise(
             "declared\n664 root\n",
             "the file is adopted: it existed before",
@@ -186,8 +195,7 @@ pub(super) const CASES: &[Case] = &[
         prepare: "echo before >/etc/hostname; hostname before",
         observe: "hostname; cat /etc/hostname",
         declared: "laws-host\nlaws-host\n",
-        breaks: &["echo other >/etc/hostname"],
-        silent_breaks: &["hostname other"],
+        breaks: &["echo other >/etc/hostname", "hostname other"],
         removal: Removal::None("every host has a name"),
         ..USUAL
     },
@@ -290,6 +298,7 @@ pub(super) const CASES: &[Case] = &[
         breaks: &[
             "rm /etc/apt/sources.list.d/laws.sources",
             "sed -i s/more/less/ /etc/apt/sources.list.d/laws.sources",
+            "rm /var/lib/apt/lists/_more_._Packages",
         ],
         repair: Repair::Transaction,
         removal: Removal::Otherwise(
@@ -395,6 +404,9 @@ pub(super) const CASES: &[Case] = &[
             "userdel laws-user",
             "sed -i /^laws-user:/d /etc/passwd",
             "usermod -s /bin/sh laws-user",
+            "usermod -c other laws-user",
+            "usermod -u 2950 laws-user",
+            "usermod -d /srv/other laws-user",
         ],
         ..USUAL
     },

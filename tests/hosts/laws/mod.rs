@@ -31,8 +31,6 @@ struct Case {
     declared: &'static str,
     /// Scripts that break the object, with an event.
     breaks: &'static [&'static str],
-    /// Scripts that break the object without an event: the documented poll of 30 s finds the change.
-    silent_breaks: &'static [&'static str],
     repair: Repair,
     removal: Removal,
     undo: Undo,
@@ -287,9 +285,6 @@ fn limit(case: &Case) -> Duration {
     }
 }
 
-/// The longest time to a repair without an event: a poll of 30 s, and time for a slow machine.
-const POLL: Duration = Duration::from_secs(45);
-
 /// H5: an apply that is killed at any moment converges at the next run. H4: everything that is broken by hand comes
 /// back within its time, while a daemon runs.
 #[expect(clippy::print_stdout, reason = "the times of the repairs are its output")]
@@ -324,11 +319,6 @@ fn broken_objects_come_back() {
             }
         }
     }
-    // Objects of different cases are broken at once, so that they share one wait.
-    let silent = CASES.iter().filter(|case| !case.silent_breaks.is_empty());
-    silent.clone().for_each(|case| drop(host.shell(&case.silent_breaks.join("\n"))));
-    let _judged_below = within(POLL, || silent.clone().all(|case| case.is_declared(&host)));
-    complaints.extend(silent.filter_map(|case| case.complaint(&host, "H4 poll", case.declared)));
     judge(&complaints, &host);
 }
 

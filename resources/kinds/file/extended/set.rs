@@ -2,6 +2,7 @@
 
 use super::acl::{self, ACCESS, DEFAULT, Entry, Raw, Tag};
 use super::capabilities::{self, Capabilities};
+use crate::dependency::Need;
 use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
@@ -213,6 +214,12 @@ impl ValueSet for ExtendedSet {
     }
 
     fn footprint(&self) -> Footprint {
-        Footprint { uses_only_files: true, ..Footprint::default() }
+        let need = |entry: &Entry| match entry.tag {
+            Tag::User => Need::user(&entry.name, "has rights by the access list"),
+            Tag::Group => Need::group(&entry.name, "has rights by the access list"),
+            _ => None,
+        };
+        let requires = self.acl.iter().flatten().filter_map(need).collect();
+        Footprint { requires, uses_only_files: true, ..Footprint::default() }
     }
 }
