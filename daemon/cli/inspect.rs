@@ -2,10 +2,10 @@
 
 use super::args::Inspect;
 use super::exit::Exit;
-use super::output::{error, plain, print};
+use super::output::{eprint, error, plain, print};
 use serde_yaml::{Mapping, Value as Yaml};
 use steadfast_resources::inspect::{
-    ContainerInspector, Field, Inspected, Inspector, container_inspectors, inspectors,
+    ContainerInspector, Field, Inspected, Inspector, SOURCES, container_inspectors, inspectors,
     not_inspected,
 };
 use steadfast_resources::{Failure, FieldMode, Host, KindSet, Value};
@@ -22,11 +22,13 @@ pub(super) fn inspect(args: &Inspect) -> Exit {
     };
     match runtime.block_on(reader.read_objects(args)) {
         Ok(found) if found.missing.is_empty() => {
+            note_sources(&found.objects);
             print(document(&args.kind, found.objects));
             Exit::Well
         }
         Ok(found) => {
             if !found.objects.is_empty() {
+                note_sources(&found.objects);
                 print(document(&args.kind, found.objects));
             }
             for name in found.missing {
@@ -37,6 +39,21 @@ pub(super) fn inspect(args: &Inspect) -> Exit {
         Err(failure) => {
             error(failure.what, failure.hint.as_deref());
             Exit::Failed
+        }
+    }
+}
+
+/// Tells which files belong beside the printed graph.
+fn note_sources(objects: &[Inspected]) {
+    for object in objects {
+        let is_source = |(name, field): &(&str, Field)| {
+            *name == "source"
+                && matches!(field, Field::Shown(Value::Text(path)) if path.starts_with(SOURCES))
+        };
+        if object.fields.iter().any(is_source) {
+            let name = plain(&object.name);
+            eprint("note: the content is no short text; copy it beside the graph:");
+            eprint(format!("  install -D {name} {SOURCES}{name}"));
         }
     }
 }

@@ -40,7 +40,7 @@ pub use expand::ask::{Evaluated, Layer, evaluate_expression};
 pub use expand::modules::module_page::{ModulePage, ModuleParam, ModuleResource, describe_module};
 pub use expand::words::language_words;
 pub use format::{NotFormatted, format_graph};
-pub use lint::{Finding, LINTS, find_advice};
+pub use lint::{Finding, LINTS, find_advice, refresh_action};
 pub(crate) use live_inputs::LiveInputs;
 pub use load::{expanded_text, load, load_texts};
 pub use maintenance_window::{Gate, Window};

@@ -12,6 +12,9 @@ use rustix::fs::FileType;
 
 pub(super) const INSPECTOR: Inspector = Inspector { kind: "file", one, all: None };
 
+/// The folder beside the graph for contents that are no short text: it has the path of each file again.
+pub const SOURCES: &str = "files";
+
 /// The size limit in bytes of a shown content.
 const LARGEST: usize = 64 * 1024;
 
@@ -42,9 +45,11 @@ fn inspect(files: &Files, path: &std::path::Path) -> Result<Option<Inspected>, F
         }
         FileType::RegularFile => {
             let bytes = spot.content(&seen, LARGEST)?;
-            if let Some(content) = bytes.and_then(|bytes| String::from_utf8(bytes).ok()) {
-                fields.push(text("content", content));
-            }
+            fields.push(match bytes.and_then(|bytes| String::from_utf8(bytes).ok()) {
+                Some(content) => text("content", content),
+                // The user copies the file beside the graph.
+                None => text("source", format!("{SOURCES}{shown}")),
+            });
         }
         _ => {
             let what = "expected a file, a directory or a link, found another object";
@@ -56,10 +61,6 @@ fn inspect(files: &Files, path: &std::path::Path) -> Result<Option<Inspected>, F
     fields.push(text("mode", octal_mode(seen.mode)));
     fields.extend(crate::kinds::file::inspect_extended(&spot.extended(&seen)?));
     let is_directory = seen.kind == FileType::Directory;
-    let has_content = fields.iter().any(|(name, _)| *name == "content");
-    if !is_directory && !has_content {
-        fields.insert(0, text("state", "undefined"));
-    }
     if fields.iter().any(|(_, field)| matches!(field, Field::Secret(_))) {
         fields.push(("sensitive", Field::Shown(Value::Bool(true))));
     }

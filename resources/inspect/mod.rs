@@ -22,6 +22,8 @@ mod stored;
 mod svc;
 mod unit;
 
+pub use file::SOURCES;
+
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::kind::Value;

@@ -367,3 +367,28 @@ fn without_a_socket_the_host_is_held_all_the_same() {
     host.write("a", "edited");
     host.wait_until("it is put back", || host.read("a") == "x");
 }
+
+/// A content that is no text is inspected as a source: with the copied file, the graph holds the object, also where it
+/// was missing.
+#[test]
+fn a_binary_file_is_inspected_with_its_source() {
+    let host = Host::with(GRAPH);
+    host.write("binary", [0_u8, 255, 1]);
+    let path = host.full("$DIR/binary");
+    let printed = host.bare(&["inspect", "file", &path]);
+    let printed = host.finish(printed);
+    printed.exits(0).says(&format!("install -D {path} files{path}"));
+    let graph = printed.stdout.clone();
+    assert!(graph.contains(&format!("source: files{path}")), "{graph}");
+    let copy = format!("files{path}");
+    let folder = std::path::Path::new(&copy).parent().unwrap().to_str().unwrap().to_owned();
+    std::fs::create_dir_all(host.path(&folder)).unwrap();
+    host.write(&copy, [0_u8, 255, 1]);
+    host.graph(&graph);
+    host.plan().exits(0).prints("1 unchanged");
+    host.remove("binary");
+    host.apply().exits(0);
+    assert_eq!(std::fs::read(host.path("binary")).unwrap(), [0, 255, 1]);
+    host.remove(&copy);
+    host.check().exits(0).says("warning: ").says("does not exist");
+}

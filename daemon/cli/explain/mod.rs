@@ -11,7 +11,7 @@ use super::args::Explain;
 use super::exit::Exit;
 use super::output::{error, print};
 use crate::api::{EventKind, api_schema};
-use crate::config::{Code, LINTS, metaparams, recorders, settings, world_settings};
+use crate::config::{self, Code, LINTS, metaparams, recorders, settings, world_settings};
 use crate::nearest_name::with_nearest;
 use std::borrow::Cow;
 use steadfast_resources::{FieldSpec, FieldType, KindSet, KindSpec, Receives};
@@ -159,6 +159,10 @@ fn kind(spec: &KindSpec) {
         let keys = "`template`, `with` and `values` make the";
         print(format!("\n{keys} {name}: `steadfast explain template`."));
     }
+    print(match config::refresh_action(spec.kind) {
+        Some(action) => format!("\nA refresh (`notify`) {action}."),
+        None => "\nA refresh (`notify`) has no effect.".to_owned(),
+    });
     if !spec.sends.is_empty() {
         print("\nSent values (receive them with `recv: {FIELD: \"kind[name].KEY\"}`):");
         let width = spec.sends.iter().map(|send| send.key.len()).max().unwrap_or_default();

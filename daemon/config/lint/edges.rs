@@ -4,9 +4,26 @@ use super::{File, Findings};
 use crate::config::problem::quoted;
 use steadfast_resources::ResourceId;
 
-/// The kinds that act on a refresh.
-const REACTING: [&str; 10] =
-    ["exec", "svc", "timer", "test", "print", "unit", "password", "firewall", "mount", "probe"];
+/// The kinds that act on a refresh, each with the action.
+const REFRESHES: [(&str, &str); 11] = [
+    ("exec", "runs the command"),
+    ("svc", "reloads the unit, or restarts it: see `refresh`"),
+    ("timer", "restarts the interval"),
+    ("test", "runs once more"),
+    ("print", "prints the message again"),
+    ("msg", "logs the message again"),
+    ("unit", "makes systemd read its files again"),
+    ("password", "makes a new password"),
+    ("firewall", "loads the tables again, with empty counters and dynamic sets"),
+    ("mount", "remounts the file system with the declared options"),
+    ("probe", "asks the question again"),
+];
+
+/// Returns the action of a kind on a refresh; none if a refresh has no effect.
+#[must_use]
+pub fn refresh_action(kind: &str) -> Option<&'static str> {
+    REFRESHES.iter().find(|(name, _)| *name == kind).map(|(_, action)| *action)
+}
 
 /// The kinds whose objects a service reads.
 const READ_BY_SERVICES: [&str; 9] =
@@ -17,7 +34,7 @@ pub(super) fn advise(file: &File, all: &[File], findings: &mut Findings) {
     for (kind, item, name) in file.resources() {
         if let Some((key, targets)) = file.tree.entry(item, "notify") {
             let is_deaf =
-                |target: &str| kind_of(target).is_some_and(|kind| !REACTING.contains(&kind));
+                |target: &str| kind_of(target).is_some_and(|kind| refresh_action(kind).is_none());
             for (node, target) in file.texts_of(targets).into_iter().filter(|it| is_deaf(it.1)) {
                 let what = format!("{} does nothing on a refresh", quoted(target));
                 let node = if file.tree.span(node).start == 0 { key } else { node };
@@ -26,7 +43,7 @@ pub(super) fn advise(file: &File, all: &[File], findings: &mut Findings) {
             }
         }
         if let Some((key, _)) =
-            file.tree.entry(item, "subscribe").filter(|_| !REACTING.contains(&kind))
+            file.tree.entry(item, "subscribe").filter(|_| refresh_action(kind).is_none())
         {
             let what = format!("{kind}[{}] does nothing on a refresh", quoted(name.unwrap_or("…")));
             let hint = "write `after` for the order alone";

@@ -8,6 +8,8 @@ mod edges;
 mod names;
 mod resources;
 
+pub use edges::refresh_action;
+
 use super::document::tree::{Node, Tree};
 use super::problem::{Place, Problems};
 use super::source_file::{SourceFile, Span};

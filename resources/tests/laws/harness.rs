@@ -213,6 +213,16 @@ pub(crate) fn hold(machine: &SimulatedHost, resource: &Arc<dyn Resource>) -> Out
     }
 }
 
+/// Returns the keys of the values that a resource sends now.
+pub(crate) fn sent_keys(machine: &SimulatedHost, resource: &Arc<dyn Resource>) -> Vec<&'static str> {
+    let _entered = machine.enter();
+    let host = machine.host();
+    let never = CancellationToken::new();
+    let read = resource.read_sent(&host, &never).map(|read| machine.run(read));
+    let sent = read.transpose().expect("read").unwrap_or_default();
+    resource.sends().into_iter().chain(sent).map(|(key, _)| key).collect()
+}
+
 /// Returns everything visible, without temporary names: all objects, and the units of systemd.
 pub(crate) fn visible(machine: &SimulatedHost) -> Vec<String> {
     let units = machine.bus.as_ref().map(Fake::shown).unwrap_or_default();

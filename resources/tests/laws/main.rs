@@ -62,6 +62,9 @@ const UNTRIED_FIELDS: &[(&str, &str, &str)] = &[
     ("hosts", "in_place", "a private mount namespace needs a kernel"),
 ];
 
+/// Sent values that no case here sends, with the reason.
+const UNSENT: &[(&str, &str, &str)] = &[];
+
 /// The fields of `file`, each with the test that tries it: its cases are those of resources/tests/file.
 const FILE_FIELDS: &[(&str, &str)] = &[
     ("path", "the_path_is_the_name_or_a_field_or_composed"),
@@ -80,7 +83,7 @@ const FILE_FIELDS: &[(&str, &str)] = &[
     ("sensitive", "secrets_only_differ"),
     ("recurse", "a_tree_is_copied_and_held"),
     ("purge", "purge_removes_what_nobody_declares_and_nothing_else"),
-    ("exclude", "purge_removes_what_nobody_declares_and_nothing_else"),
+    ("excludes", "purge_removes_what_nobody_declares_and_nothing_else"),
     ("replace", "with_replace_false_a_content_is_written_once"),
     ("backup", "replaced_and_removed_files_are_backed_up_within_a_limit"),
     ("validate", "content_rejected_by_validate_is_never_installed"),
@@ -227,19 +230,33 @@ fn an_apply_converges() {
 /// Each sent value is declared by its kind, and an edit of a text file sends the path of the file.
 #[test]
 fn sent_values_are_declared() {
+    let mut sent = BTreeSet::new();
     for case in cases::all() {
         let spec = KindSet::of_this_build().find(case.kind).unwrap();
-        let resource = case.resource();
-        let done = harness::hold(&case.machine(), &resource);
+        let (machine, resource) = (case.machine(), case.resource());
+        let done = harness::hold(&machine, &resource);
         assert!(matches!(done, Outcome::Changed(_)), "{}: {done:?}", case.title());
         let keys: Vec<&str> = resource.sends().iter().map(|(key, _)| *key).collect();
         let known: Vec<&str> = spec.sends.iter().map(|sent| sent.key).collect();
-        assert!(keys.iter().all(|key| known.contains(key)), "{}: {keys:?}", case.title());
+        let all = harness::sent_keys(&machine, &resource);
+        assert!(all.iter().all(|key| known.contains(key)), "{}: {all:?}", case.title());
+        sent.extend(all.iter().map(|key| (case.kind, *key)));
         if ["line", "block", "replace", "ini", "json", "yaml", "toml", "hosts"].contains(&case.kind)
         {
             assert_eq!(keys, ["path"], "{}", case.title());
         }
     }
+    let mut unsent = Vec::new();
+    for spec in KindSet::of_this_build().specs() {
+        let is_tried = cases::all().any(|case| case.kind == spec.kind);
+        for value in spec.sends.iter().filter(|_| is_tried) {
+            let pair = (spec.kind, value.key);
+            if !sent.contains(&pair) && !UNSENT.iter().any(|(kind, key, _)| (*kind, *key) == pair) {
+                unsent.push(format!("{}.{}", spec.kind, value.key));
+            }
+        }
+    }
+    assert!(unsent.is_empty(), "expected a case or a reason for: {}", unsent.join(", "));
 }
 
 /// Returns true if a removal may leave a path otherwise than before the creation.
