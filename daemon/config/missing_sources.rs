@@ -58,7 +58,8 @@ fn warning(loaded: &LoadedGraph, vertex: &Vertex, path: &Path) -> Problem {
         let named = text.map(|text| text.display.clone());
         let row = text.and_then(|text| text.content.lines().nth((line as usize).checked_sub(1)?));
         let row: String = row.unwrap_or_default().chars().take(LONGEST).collect();
-        let caret = row.chars().take_while(|letter| letter.is_whitespace() || *letter == '-').count();
+        let caret =
+            row.chars().take_while(|letter| letter.is_whitespace() || *letter == '-').count();
         Place {
             file: named.unwrap_or_else(|| path.display().to_string()),
             line,

@@ -77,7 +77,10 @@ fn mount_point(line: &[u8]) -> Option<PathBuf> {
 
 impl WatchIndex {
     /// Returns the entries of watched directories that are among these paths.
-    pub(super) fn watched_entries(&self, points: &BTreeSet<PathBuf>) -> Vec<(DirectoryId, Vec<u8>)> {
+    pub(super) fn watched_entries(
+        &self,
+        points: &BTreeSet<PathBuf>,
+    ) -> Vec<(DirectoryId, Vec<u8>)> {
         if points.is_empty() {
             return Vec::new();
         }

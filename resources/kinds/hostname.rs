@@ -41,28 +41,32 @@ pub static SPEC: KindSpec = KindSpec {
             "hostname",
             FieldType::Text,
             "Name for /etc/hostname and the kernel; default: the name of the resource.",
-        ).mode(FieldMode::Value)
+        )
+        .mode(FieldMode::Value)
         .example("web1")
         .receives(Receives::Shown),
         FieldSpec::new(
             "static_hostname",
             FieldType::Text,
             "Name in /etc/hostname, used from the next boot on; default: `hostname`.",
-        ).mode(FieldMode::Value)
+        )
+        .mode(FieldMode::Value)
         .example("web1")
         .receives(Receives::Shown),
         FieldSpec::new(
             "transient_hostname",
             FieldType::Text,
             "Present name of the kernel; default: `hostname`.",
-        ).mode(FieldMode::Value)
+        )
+        .mode(FieldMode::Value)
         .example("web1")
         .receives(Receives::Shown),
         FieldSpec::new(
             "pretty_hostname",
             FieldType::Text,
             "Name for people, PRETTY_HOSTNAME in /etc/machine-info; default: not managed.",
-        ).mode(FieldMode::Value)
+        )
+        .mode(FieldMode::Value)
         .example("First web server")
         .receives(Receives::Shown),
     ],

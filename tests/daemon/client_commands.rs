@@ -249,10 +249,10 @@ fn a_reload_says_what_became_of_it() {
     host.ask_daemon(&["reload"]).exits(0).prints("+ file[made]");
     host.wait_until("it is made", || host.read("m") == "x");
     host.graph("graph: asked\nresources:\n  noop: [{name: n}]\n");
-    host.ask_daemon(&["reload"]).exits(0).prints("1 added, 0 changed, 4 removed").prints_in_order(&[
-        "- file[made]\n",
-        "  file[a] (leaves the graph, stays on the host)\n",
-    ]);
+    host.ask_daemon(&["reload"])
+        .exits(0)
+        .prints("1 added, 0 changed, 4 removed")
+        .prints_in_order(&["- file[made]\n", "  file[a] (leaves the graph, stays on the host)\n"]);
     host.graph(&GRAPH.replace("later/b", "b"));
     host.ask_daemon(&["reload"]).exits(0);
     host.ask_daemon(&["check", "file[a]", "file[bad]"]).exits(0).prints("checked again");

@@ -112,7 +112,8 @@ fn packages_come_from_a_repository_of_the_same_graph() {
     host.shell(REPOSITORY);
     let graph = "  pkg:\n    - name: hello\n  repo:\n    - name: own\n      meta: { on_remove: delete }\n      uris: [\"copy:/repo\"]\n      suites: [\"./\"]\n      trusted: true\n";
     // In a plan, a group waits for the repository as its member does.
-    let (code, said) = plan(&host, &graph.replace("hello", "hello\n    - name: sed\n      state: newest"));
+    let (code, said) =
+        plan(&host, &graph.replace("hello", "hello\n    - name: sed\n      state: newest"));
     assert_eq!(code, 0, "{said}");
     assert!(said.contains("! pkg[hello]"), "{said}");
     made(&host, graph);

@@ -339,7 +339,9 @@ impl<'t> Reader<'t, '_> {
                 let only = only.filter(|_| !is_secret_key(field.name));
                 Some(only.map_or_else(
                     || "write one value, without [ ] and `-`".to_owned(),
-                    |scalar| format!("write `{}: {}`, without a list", field.name, quoted(&scalar.text)),
+                    |scalar| {
+                        format!("write `{}: {}`, without a list", field.name, quoted(&scalar.text))
+                    },
                 ))
             }
             Some(Node::Map(_)) if field.takes == FieldType::Text => {

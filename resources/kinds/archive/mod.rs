@@ -379,7 +379,7 @@ impl ValueSet for Directory {
                 trusts.push(source.clone());
             }
             Origin::Url(download) => {
-                requires.push(crate::parts::download::needed_package());
+                requires.push(download::needed_package());
                 let cacert = download.cacert.iter();
                 requires.extend(cacert.map(|path| Need::path(path.clone(), "is read by curl")));
             }

@@ -244,7 +244,7 @@ impl ValueSet for Shared {
         let mut own = Footprint::of_file(&self.0.path);
         let cacert = self.0.download.cacert.iter();
         own.trusts.extend(cacert.clone().cloned());
-        own.requires.push(crate::parts::download::needed_package());
+        own.requires.push(download::needed_package());
         own.requires.extend(cacert.map(|path| Need::path(path.clone(), "is read by curl")));
         Footprint { uses_only_files: false, ..own }
     }

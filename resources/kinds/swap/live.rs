@@ -223,7 +223,10 @@ impl ValueSet for Live {
     }
 
     fn footprint(&self) -> Footprint {
-        Footprint { watch: vec![WatchSource::Path { path: TABLE.into(), below: false }], ..Footprint::default() }
+        Footprint {
+            watch: vec![WatchSource::Path { path: TABLE.into(), below: false }],
+            ..Footprint::default()
+        }
     }
 
     fn traits(&self) -> Traits {

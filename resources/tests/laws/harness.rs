@@ -214,7 +214,10 @@ pub(crate) fn hold(machine: &SimulatedHost, resource: &Arc<dyn Resource>) -> Out
 }
 
 /// Returns the keys of the values that a resource sends now.
-pub(crate) fn sent_keys(machine: &SimulatedHost, resource: &Arc<dyn Resource>) -> Vec<&'static str> {
+pub(crate) fn sent_keys(
+    machine: &SimulatedHost,
+    resource: &Arc<dyn Resource>,
+) -> Vec<&'static str> {
     let _entered = machine.enter();
     let host = machine.host();
     let never = CancellationToken::new();
