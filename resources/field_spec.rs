@@ -18,6 +18,8 @@ pub struct FieldSpec {
     pub later: bool,
     /// The values from elsewhere that the field accepts.
     pub receives: Receives,
+    /// The least and the largest number of an integer field; none for any number.
+    pub range: Option<(i64, i64)>,
     /// A list of texts must be written as a list: a single text is a mistake.
     pub list_only: bool,
     /// A list or a map is accepted too, and passed on as JSON.
@@ -114,6 +116,7 @@ impl FieldSpec {
             ignored: None,
             later: false,
             receives,
+            range: None,
             list_only: false,
             nested: false,
             relative: false,
@@ -126,6 +129,13 @@ impl FieldSpec {
             conflicts_with: &[],
             mode: None,
         }
+    }
+
+    /// Sets the least and the largest number.
+    #[must_use]
+    pub const fn range(mut self, least: i64, most: i64) -> Self {
+        self.range = Some((least, most));
+        self
     }
 
     /// Sets the expressions that the field allows.

@@ -124,6 +124,13 @@ impl KindSpec {
                 let what = crate::parts::field_reader::bounded(what);
                 problems.push(Invalid::field(spec.name, what));
             }
+            if let (Some((least, most)), Some(Value::Int(number))) =
+                (spec.range, fields.values.get(spec.name))
+                && !(least..=most).contains(number)
+            {
+                let what = format!("expected {least} to {most}, found {number}");
+                problems.push(Invalid::field(spec.name, what));
+            }
             for other in spec.conflicts_with.iter().filter(|other| fields.has(other)) {
                 let what = format!("`{}` and `{other}` exclude each other", spec.name);
                 problems.push(Invalid::field(spec.name, what).hint("keep one of them"));

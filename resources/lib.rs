@@ -65,7 +65,7 @@ pub use crate::watch_source::WatchSource;
 pub use change::{Change, CheckResult, Difference, Outcome};
 pub use cipher::Encrypted;
 pub use host::Host;
-pub use permit::{MintKey, Permit, Revoked};
+pub use permit::{MintKey, Permit, Recorders, Revoked};
 pub use removal::Removal;
 pub use resource::{
     Answer, CheckRequest, ClosedDirectory, ExecutorKind, OnInterrupt, PathAfter, Resource,

@@ -20,11 +20,33 @@ impl MintKey {
         (!TAKEN.swap(true, Ordering::SeqCst)).then_some(Self(()))
     }
 
-    /// Mints a permit for one run, valid until `cancel` is cancelled.
+    /// Mints a permit for one run, valid until `cancel` is cancelled. `recorders` store the prior states.
     #[must_use]
     #[expect(clippy::unused_self, reason = "having the key is the point")]
-    pub fn mint(&self, cancel: CancellationToken) -> Permit {
-        Permit { cancel, keeper: None, members: Vec::new() }
+    pub fn mint(&self, cancel: CancellationToken, recorders: Recorders) -> Permit {
+        let (keeper, members) = match recorders {
+            Recorders::None => (None, Vec::new()),
+            Recorders::One(keeper) => (Some(keeper), Vec::new()),
+            Recorders::Each(members) => (None, members),
+        };
+        Permit { cancel, keeper, members }
+    }
+}
+
+/// The recorders of the prior states of a run.
+#[derive(Debug)]
+pub enum Recorders {
+    /// Nothing is recorded: the run changes no managed object, or changes it in an overlay.
+    None,
+    /// One recorder for the whole run.
+    One(Arc<dyn PriorStateRecorder>),
+    /// One recorder for each resource of a run of several, in their order; none for a resource without records.
+    Each(Vec<Option<Arc<dyn PriorStateRecorder>>>),
+}
+
+impl From<Option<Arc<dyn PriorStateRecorder>>> for Recorders {
+    fn from(recorder: Option<Arc<dyn PriorStateRecorder>>) -> Self {
+        recorder.map_or(Self::None, Self::One)
     }
 }
 
@@ -71,18 +93,6 @@ impl Permit {
     /// The permit was revoked: nothing further may be changed.
     pub fn check(&self) -> Result<(), Revoked> {
         if self.cancel.is_cancelled() { Err(Revoked) } else { Ok(()) }
-    }
-
-    /// Attaches the recorder that stores the prior states of this run.
-    #[must_use]
-    pub fn kept_by(self, keeper: Option<Arc<dyn PriorStateRecorder>>) -> Self {
-        Self { keeper, ..self }
-    }
-
-    /// Attaches one recorder for each resource of a run of several, in their order.
-    #[must_use]
-    pub fn kept_by_each(self, members: Vec<Option<Arc<dyn PriorStateRecorder>>>) -> Self {
-        Self { members, ..self }
     }
 
     /// Returns the recorder of one of several resources, by its position; for a run of one resource, the run's

@@ -10,7 +10,7 @@ use super::{DriverEvent, Inbox, LocalMinute};
 use crate::history::{History, Names};
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_resources::{Host, MintKey, Permit};
+use steadfast_resources::{Host, MintKey, Permit, Recorders};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -49,14 +49,14 @@ impl ChangePermission {
 
     /// Mints a permit that records no prior states, as for a step in the overlay of a plan.
     pub(super) fn mint_unrecorded(&self, cancel: CancellationToken) -> Permit {
-        self.key.mint(cancel)
+        self.key.mint(cancel, Recorders::None)
     }
 
     /// Mints the permit of a run of one resource.
     pub(super) fn mint(&self, identity: &str, cause: &str, cancel: CancellationToken) -> Permit {
         let history = self.history.as_ref();
         let recorder = history.and_then(|history| history.keeper(identity, cause));
-        self.key.mint(cancel).kept_by(recorder)
+        self.key.mint(cancel, recorder.into())
     }
 
     /// Mints the permit of a run of several resources, in their order.
@@ -68,7 +68,7 @@ impl ChangePermission {
     ) -> Permit {
         let history = self.history.as_ref();
         let recorder = |identity| history.and_then(|history| history.keeper(identity, cause));
-        self.key.mint(cancel).kept_by_each(identities.map(recorder).collect())
+        self.key.mint(cancel, Recorders::Each(identities.map(recorder).collect()))
     }
 
     /// Returns the key and the history for an undo; `None` if the history is disabled.

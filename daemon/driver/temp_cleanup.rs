@@ -3,13 +3,13 @@
 
 use crate::history::History;
 use steadfast_resources::host::files::printable;
-use steadfast_resources::{Host, MintKey};
+use steadfast_resources::{Host, MintKey, Recorders};
 use tokio_util::sync::CancellationToken;
 
 /// Cleans the directories of the last changes if their session was killed. Blocks.
 pub(super) fn clean_up(key: &MintKey, host: &Host, history: &History) {
     for directory in history.where_cut_off() {
-        let permit = key.mint(CancellationToken::new());
+        let permit = key.mint(CancellationToken::new(), Recorders::None);
         let name = printable(&directory);
         match host.files().sweep(&permit, &directory) {
             Ok(0) => {}

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use steadfast_resources::{
-    CheckRequest, CheckResult, Fields, Host, KindSet, MintKey, Outcome, Permit, Place, Resource,
-    Value,
+    CheckRequest, CheckResult, Fields, Host, KindSet, MintKey, Outcome, Permit, Place, Recorders,
+    Resource, Value,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -69,7 +69,7 @@ fn main() {
         std::fs::create_dir_all(format!("{root}/d{number:02}")).unwrap();
     }
     let host = Host::default();
-    let permit = MintKey::take().unwrap().mint(CancellationToken::new());
+    let permit = MintKey::take().unwrap().mint(CancellationToken::new(), Recorders::None);
     let cold = in_parallel(threads, &held, |held| {
         let outcome = hold(&host, &permit, held);
         assert!(matches!(outcome, Outcome::Changed(_) | Outcome::Unchanged), "{outcome:?}");

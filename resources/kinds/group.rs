@@ -43,6 +43,7 @@ pub static SPEC: KindSpec = KindSpec {
             FieldType::Int,
             "Number of the group; default: the next free one at creation. A change also changes the primary group of its users, and no files.",
         )
+        .range(0, LARGEST_ID)
         .example("2000")
         .receives(Receives::Shown),
         FieldSpec::new(
@@ -88,7 +89,7 @@ fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>
     if !is_present && name == "root" {
         reader.reject(Invalid::field("state", "the group root must not be removed"));
     }
-    let gid = reader.integer("gid", 0..=LARGEST_ID).and_then(|gid| u32::try_from(gid).ok());
+    let gid = reader.fields.int("gid").and_then(|gid| u32::try_from(gid).ok());
     if name == "root" && gid.is_some_and(|gid| gid != 0) {
         reader.reject(Invalid::field("gid", "the gid of the group root is 0"));
     }

@@ -98,22 +98,6 @@ impl FieldReader {
         }
     }
 
-    /// Returns an integer in the range.
-    pub(crate) fn integer(
-        &mut self,
-        field: &'static str,
-        range: std::ops::RangeInclusive<i64>,
-    ) -> Option<i64> {
-        let number = self.fields.int(field)?;
-        if range.contains(&number) {
-            return Some(number);
-        }
-        let (least, most) = range.into_inner();
-        let what = format!("expected {least} to {most}, found {number}");
-        self.problems.push(Invalid::field(field, what));
-        None
-    }
-
     /// Rejects every listed field that was given, with this reason.
     pub(crate) fn exclude(&mut self, fields: &[&'static str], why: &str) {
         for field in

@@ -98,7 +98,7 @@ impl Stage {
             CheckResult::Unknown(trouble) => panic!("{trouble}"),
             CheckResult::Differs(change) => {
                 let keeper = self.history.keeper(&resource(name), "event");
-                let permit = key().mint(CancellationToken::new()).kept_by(keeper);
+                let permit = key().mint(CancellationToken::new(), keeper.into());
                 file.apply(&self.host, &permit, change).now_or_never().expect("at once")
             }
         }

@@ -234,6 +234,9 @@ fn takes(takes: FieldType) -> Cow<'static, str> {
 /// Returns the rest of a field's row: required, the default, conflicts and an example.
 fn more_of(field: &FieldSpec) -> String {
     let mut text = String::new();
+    if let Some((least, most)) = field.range {
+        text.push_str(&format!(" From {least} to {most}."));
+    }
     if field.required {
         text.push_str(" Required.");
     }

@@ -85,7 +85,12 @@ fn of_type(field: &FieldSpec) -> Value {
         FieldType::Text => text(),
         FieldType::Anything => return json!({}),
         FieldType::Bool => json!({"type": ["boolean", "null"]}),
-        FieldType::Int => json!({"type": ["integer", "null"]}),
+        FieldType::Int => match field.range {
+            Some((least, most)) => {
+                json!({"type": ["integer", "null"], "minimum": least, "maximum": most})
+            }
+            None => json!({"type": ["integer", "null"]}),
+        },
         FieldType::Float => json!({"type": ["number", "null"]}),
         FieldType::Texts if field.list_only => json!({"type": ["array", "null"], "items": item}),
         FieldType::Texts => {

@@ -113,7 +113,7 @@ pub fn undo(
     // Paths and values share one history entry: a later undo reverts both.
     let keeper = history.keeper_of(&what.resource, UNDO, run);
     // A cancelled permit refuses the next step.
-    let permit = key.mint(cancel.clone()).kept_by(keeper);
+    let permit = key.mint(cancel.clone(), keeper.into());
     let (mut before, mut same) = (Vec::new(), Vec::new());
     let (mut failed, mut directories) = (Vec::new(), RestoredDirectories::default());
     for (path, former) in steps {

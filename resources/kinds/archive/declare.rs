@@ -55,7 +55,7 @@ fn read_fields(path: PathBuf, reader: &mut FieldReader) -> Archive {
         Origin::Url(download) => download.name().to_owned(),
     };
     let format = read_format(&named, reader);
-    let strip = reader.integer("strip", 0..=64).unwrap_or_default();
+    let strip = reader.fields.int("strip").unwrap_or_default();
     let mode = reader.text("mode").unwrap_or_else(|| "0755".to_owned());
     let mode = u32::from_str_radix(&mode, 8).ok().filter(|mode| *mode <= 0o1777);
     let problem = ("expected an octal mode without set-id bits", "for example 0755");

@@ -63,6 +63,7 @@ pub static SPEC: KindSpec = KindSpec {
             "Format of the archive. Default: by the end of its name.",
         ).receives(Receives::Shown),
         FieldSpec::new("strip", FieldType::Int, "Leading directories to drop from each path.")
+            .range(0, 64)
             .default("0")
             .receives(Receives::Shown),
         FieldSpec::new(

@@ -65,7 +65,7 @@ fn read_tree(path: PathBuf, repo: Option<String>, reader: &mut FieldReader) -> T
         repo,
         version,
         update: reader.fields.bool("update").unwrap_or_default(),
-        depth: reader.integer("depth", 1..=1_000_000),
+        depth: reader.fields.int("depth"),
         force: reader.fields.bool("force").unwrap_or_default(),
         verify: reader.fields.bool("verify").unwrap_or_default(),
         user: reader.text("user"),

@@ -64,6 +64,7 @@ pub static SPEC: KindSpec = KindSpec {
         .default("false")
         .receives(Receives::Shown),
         FieldSpec::new("depth", FieldType::Int, "Number of commits to fetch. Default: the whole history.")
+            .range(1, 1_000_000)
             .example("1")
             .receives(Receives::Shown),
         FieldSpec::new(

@@ -50,10 +50,12 @@ pub static SPEC: KindSpec = KindSpec {
         FieldSpec::new("options", FieldType::Texts, "The options, as a list or with commas; default: defaults.").guarded().mode(FieldMode::Value)
             .example("[noatime, nosuid]")
             .receives(Receives::Shown),
-        FieldSpec::new("freq", FieldType::Int, "The fifth word of the row, for dump(8): 0 to 9.")
+        FieldSpec::new("freq", FieldType::Int, "The fifth word of the row, for dump(8).")
+            .range(0, 9)
             .default("0")
             .receives(Receives::Shown),
-        FieldSpec::new("passno", FieldType::Int, "The sixth word of the row, the order of fsck(8): 0 (no check) to 9.")
+        FieldSpec::new("passno", FieldType::Int, "The sixth word of the row, the order of fsck(8); 0: no check.")
+            .range(0, 9)
             .default("0")
             .receives(Receives::Shown),
     ],
@@ -152,8 +154,8 @@ fn read_row(point: &Path, reader: &mut FieldReader) -> (Row, Options, Vec<Invali
     let is_word = is_word && !kind.is_empty() && !kind.starts_with('-');
     reader.require(is_word, "type", ("expected the type of a file system", "for example ext4"));
     reader.require(kind != "swap", "type", ("swap space is no mount", "use the kind `swap`"));
-    let freq = reader.integer("freq", 0..=9).unwrap_or_default();
-    let passno = reader.integer("passno", 0..=9).unwrap_or_default();
+    let freq = reader.fields.int("freq").unwrap_or_default();
+    let passno = reader.fields.int("passno").unwrap_or_default();
     let mut warnings = Vec::new();
     if options.names().any(|name| matches!(name, "password" | "pass")) {
         let what = "every user can read the password in /etc/fstab and in the list of processes";

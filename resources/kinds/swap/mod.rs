@@ -43,6 +43,7 @@ pub static SPEC: KindSpec = KindSpec {
             FieldType::Int,
             "The priority, 0 to 32767; default: the kernel's choice.",
         )
+        .range(0, 32767)
         .example("10")
         .receives(Receives::Shown),
         FieldSpec::new("options", FieldType::Texts, "Further options, such as discard and nofail.")
@@ -102,7 +103,7 @@ fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>
     let for_files = ("only a file has a size and can be removed, not a device", "omit the field");
     reader.require(is_file || state != State::Absent, "state", for_files);
     reader.require(is_file || !reader.fields.has("size"), "size", for_files);
-    let priority = reader.integer("priority", 0..=32767);
+    let priority = reader.fields.int("priority");
     let options = read_options(&mut reader);
     let file = reader.text("size").map(|text| {
         let bytes = parse_size(&text).filter(|bytes| (LEAST..=1 << 50).contains(bytes));

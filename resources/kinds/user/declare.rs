@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The largest number of an account: the one above means "none" for the kernel.
-const LARGEST_ID: i64 = 4_294_967_294;
+pub(super) const LARGEST_ID: i64 = 4_294_967_294;
 
 pub(super) fn build(
     name: &str,
@@ -29,11 +29,11 @@ pub(super) fn build(
     let is_present = reader.is_present();
     let number = |number: i64| u32::try_from(number).ok();
     let flag = |reader: &mut FieldReader, field| reader.fields.bool(field).unwrap_or_default();
-    let gid = reader.integer("gid", 0..=LARGEST_ID).map(|gid| gid.to_string());
+    let gid = reader.fields.int("gid").map(|gid| gid.to_string());
     let user = User {
         name: name.to_owned(),
         is_present,
-        uid: reader.integer("uid", 0..=LARGEST_ID).and_then(number),
+        uid: reader.fields.int("uid").and_then(number),
         shares_uid: flag(&mut reader, "allowduplicateuid"),
         group: primary_group(&mut reader).or(gid),
         append: flag(&mut reader, "append"),

@@ -46,6 +46,7 @@ pub static SPEC: KindSpec = KindSpec {
             FieldType::Int,
             "Number of the user; default: the next free one at creation. A change gives the files of the home directory to the new number.",
         )
+        .range(0, declare::LARGEST_ID)
         .example("2000")
         .receives(Receives::Shown),
         FieldSpec::new("allowduplicateuid", FieldType::Bool, "Accept a `uid` that another user has.").receives(Receives::Shown)
@@ -55,6 +56,7 @@ pub static SPEC: KindSpec = KindSpec {
             FieldType::Int,
             "Primary group by number, as in graphs of mgmt; `group` is the name for both.",
         )
+        .range(0, declare::LARGEST_ID)
         .example("2000")
         .conflicts_with(&["group"])
         .receives(Receives::Shown),

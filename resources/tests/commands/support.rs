@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, OnceLock};
 use steadfast_resources::{
     Change, CheckRequest, CheckResult, Fields, Host, Invalid, KindSet, MintKey, Outcome, Permit,
-    Place, Resource, Value,
+    Place, Recorders, Resource, Value,
 };
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
@@ -86,7 +86,7 @@ pub(crate) fn differs(resource: &Arc<dyn Resource>, ask: (bool, bool)) -> bool {
 }
 
 pub(crate) fn permit(cancel: &CancellationToken) -> Permit {
-    KEY.get_or_init(|| MintKey::take().unwrap()).mint(cancel.clone())
+    KEY.get_or_init(|| MintKey::take().unwrap()).mint(cancel.clone(), Recorders::None)
 }
 
 pub(crate) fn apply(resource: &Arc<dyn Resource>, change: Change) -> Outcome {

@@ -15,8 +15,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use steadfast_resources::{
-    CheckRequest, CheckResult, Fields, Host, KindSet, MintKey, Outcome, Permit, Place, Resource,
-    Value,
+    CheckRequest, CheckResult, Fields, Host, KindSet, MintKey, Outcome, Permit, Place, Recorders,
+    Resource, Value,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -60,7 +60,8 @@ fn sum_of(path: &Path) -> String {
 
 fn permit() -> Permit {
     static KEY: OnceLock<MintKey> = OnceLock::new();
-    KEY.get_or_init(|| MintKey::take().expect("the first who asks")).mint(CancellationToken::new())
+    KEY.get_or_init(|| MintKey::take().expect("the first who asks"))
+        .mint(CancellationToken::new(), Recorders::None)
 }
 
 fn build(kind: &str, path: &Path, key: &Key, value: Option<&str>) -> Arc<dyn Resource> {

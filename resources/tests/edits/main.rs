@@ -16,10 +16,12 @@ use recorder::Recorder;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steadfast_resources::{
-    Change, CheckRequest, CheckResult, Fields, Host, KindSet, Outcome, Place, Resource, Secret,
-    Value,
+    Change, CheckRequest, CheckResult, Fields, Host, KindSet, Outcome, Place, Recorders, Resource,
+    Secret, Value,
 };
-use support::{apply_with, build, change, check, hold, made, mode, permit, refused, scratch};
+use support::{
+    apply_with, build, change, check, hold, made, mode, permit, permit_with, refused, scratch,
+};
 use tokio_util::sync::CancellationToken;
 
 fn resource(kind: &str, path: &Path, given: &[(&str, &str)]) -> Arc<dyn Resource> {
@@ -127,7 +129,8 @@ fn the_history_has_the_whole_former_file() {
     std::fs::write(&path, b"{\"a\": 1} // \xfe").unwrap();
     let json = resource("json", &path, &[("key", "a"), ("value", "2")]);
     let recorder = Arc::new(Recorder::default());
-    let permit = permit(&CancellationToken::new()).kept_by(Some(Arc::<Recorder>::clone(&recorder)));
+    let own = Recorders::One(Arc::<Recorder>::clone(&recorder));
+    let permit = permit_with(&CancellationToken::new(), own);
     let done = apply_with(&host, &json, change(&host, &json), &permit);
     assert!(matches!(done, Outcome::Changed(_)), "{done:?}");
     assert_eq!(recorder.contents(&path), [Some(b"{\"a\": 1} // \xfe".to_vec())]);
@@ -164,8 +167,8 @@ fn a_secret_is_written_and_never_shown() {
         let shown = format!("{secret:?} {difference:?} {:?}", secret.footprint());
         assert!(!shown.contains("hunter2"), "{kind}: {shown}");
         let recorder = Arc::new(Recorder::default());
-        let permit =
-            permit(&CancellationToken::new()).kept_by(Some(Arc::<Recorder>::clone(&recorder)));
+        let own = Recorders::One(Arc::<Recorder>::clone(&recorder));
+        let permit = permit_with(&CancellationToken::new(), own);
         let done = apply_with(&host, &secret, difference, &permit);
         assert!(!format!("{done:?}").contains("hunter2"));
         assert_eq!(mode(&path), 0o600, "{kind}");

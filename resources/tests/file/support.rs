@@ -6,14 +6,20 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use steadfast_resources::{
     Change, CheckRequest, CheckResult, FieldType, Fields, Host, Invalid, KindSet, MintKey, Outcome,
-    Permit, Place, Resource, Value,
+    Permit, Place, Recorders, Resource, Value,
 };
 use tokio_util::sync::CancellationToken;
 
 /// Returns a permit that is valid until the token is cancelled.
 pub(crate) fn permit(cancel: &CancellationToken) -> Permit {
+    permit_with(cancel, Recorders::None)
+}
+
+/// Mints a permit with recorders.
+pub(crate) fn permit_with(cancel: &CancellationToken, recorders: Recorders) -> Permit {
     static KEY: OnceLock<MintKey> = OnceLock::new();
-    KEY.get_or_init(|| MintKey::take().expect("the first who asks")).mint(cancel.clone())
+    let key = KEY.get_or_init(|| MintKey::take().expect("the first who asks"));
+    key.mint(cancel.clone(), recorders)
 }
 
 /// Builds a resource of a kind, or returns all problems.

@@ -12,7 +12,7 @@ use steadfast_resources::host::simulated::{Machine, Running};
 use steadfast_resources::{
     Change, CheckRequest, CheckResult, Failure, FieldType, FieldValues, Fields, FormerValue, Host,
     Invalid, KindSet, Loss, MintKey, Outcome, Permit, Place, PriorState, PriorStateRecorder,
-    Resource, Value,
+    Recorders, Resource, Value,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -65,7 +65,7 @@ impl SimulatedHost {
     pub(crate) fn apply(&self, resource: &Arc<dyn Resource>, change: Change) -> Outcome {
         let _entered = self.machine.enter();
         let keeper = Arc::clone(&self.values) as Arc<dyn PriorStateRecorder>;
-        let permit = permit().kept_by(Some(keeper));
+        let permit = permit_with(Recorders::One(keeper));
         let host = Host::default();
         resource.apply(&host, &permit, change).now_or_never().expect("a simulated host never waits")
     }
@@ -132,8 +132,13 @@ impl SimulatedHost {
 }
 
 pub(crate) fn permit() -> Permit {
+    permit_with(Recorders::None)
+}
+
+fn permit_with(recorders: Recorders) -> Permit {
     static KEY: OnceLock<MintKey> = OnceLock::new();
-    KEY.get_or_init(|| MintKey::take().expect("the first who asks")).mint(CancellationToken::new())
+    let key = KEY.get_or_init(|| MintKey::take().expect("the first who asks"));
+    key.mint(CancellationToken::new(), recorders)
 }
 
 /// Builds a resource, or returns all problems. Lists are given as lines.

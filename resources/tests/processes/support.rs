@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::{LazyLock, OnceLock};
 use std::time::{Duration, Instant};
 use steadfast_resources::host::{Command, Finished};
-use steadfast_resources::{Host, MintKey, Permit};
+use steadfast_resources::{Host, MintKey, Permit, Recorders};
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
@@ -20,7 +20,7 @@ pub(crate) fn runtime() -> &'static Runtime {
 }
 
 pub(crate) fn permit(cancel: &CancellationToken) -> Permit {
-    KEY.get_or_init(|| MintKey::take().unwrap()).mint(cancel.clone())
+    KEY.get_or_init(|| MintKey::take().unwrap()).mint(cancel.clone(), Recorders::None)
 }
 
 pub(crate) fn host() -> Host {

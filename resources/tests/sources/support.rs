@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use steadfast_resources::{
     CheckRequest, CheckResult, FieldType, Fields, Host, Invalid, KindSet, MintKey, Outcome, Permit,
-    Place, Resource, Value,
+    Place, Recorders, Resource, Value,
 };
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
@@ -51,7 +51,7 @@ pub(crate) fn resource(kind: &str, name: &Path, given: &[(&str, &str)]) -> Arc<d
 }
 
 pub(crate) fn permit(cancel: &CancellationToken) -> Permit {
-    KEY.get_or_init(|| MintKey::take().unwrap()).mint(cancel.clone())
+    KEY.get_or_init(|| MintKey::take().unwrap()).mint(cancel.clone(), Recorders::None)
 }
 
 pub(crate) fn check(resource: &Arc<dyn Resource>) -> CheckResult {

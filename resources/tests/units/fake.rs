@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 use steadfast_resources::{
     Change, CheckRequest, CheckResult, Fields, Host, Invalid, KindSet, MintKey, Outcome, Permit,
-    Place, Resource, Value,
+    Place, Recorders, Resource, Value,
 };
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -440,7 +440,7 @@ pub(crate) fn svc(name: &str, given: &[Given<'_>]) -> Arc<dyn Resource> {
 }
 
 pub(crate) fn permit(cancel: &CancellationToken) -> Permit {
-    KEY.get_or_init(|| MintKey::take().unwrap()).mint(cancel.clone())
+    KEY.get_or_init(|| MintKey::take().unwrap()).mint(cancel.clone(), Recorders::None)
 }
 
 impl Fake {
