@@ -75,7 +75,7 @@ fn wrong_fields_are_rejected() {
         );
     }
     let key = format!("ssh-ed25519 {ONE}");
-    for wrong in ["no pty", "from=\"a", "", "a\nb"] {
+    for wrong in ["no pty", "from=\"a", "", "a\tb"] {
         assert!(
             problem(&SPEC, &[("user", "eve"), ("key", &key), ("options", wrong)])
                 .contains("options"),

@@ -195,7 +195,9 @@ impl ExtendedFile {
 
 impl Resource for ExtendedFile {
     fn footprint(&self) -> Footprint {
-        self.file.footprint()
+        let mut own = self.file.footprint();
+        own.requires.extend(self.attributes.footprint().requires);
+        own
     }
 
     fn doubts_of_secret(&self, field: &str) -> Option<Invalid> {
