@@ -83,6 +83,11 @@ const SENDS: &[SendSpec] = &[
         "With `enabled` or `running`: the activity in the words of systemd.",
     ),
     SendSpec::new(
+        "startup",
+        FieldType::Text,
+        "With `enabled` or `running`: the state of the unit file in the words of systemd.",
+    ),
+    SendSpec::new(
         "pid",
         FieldType::Int,
         "With `enabled` or `running`: the main process of a running service.",

@@ -81,7 +81,7 @@ const FILE_FIELDS: &[(&str, &str)] = &[
     ("mode", "a_symbolic_mode_is_about_its_bits_only"),
     ("force", "directories_with_content_are_removed_only_with_force"),
     ("sensitive", "secrets_only_differ"),
-    ("recurse", "a_tree_is_copied_and_held"),
+    ("recurse", "without_a_source_all_that_is_there_gets_the_attributes"),
     ("purge", "purge_removes_what_nobody_declares_and_nothing_else"),
     ("excludes", "purge_removes_what_nobody_declares_and_nothing_else"),
     ("replace", "with_replace_false_a_content_is_written_once"),
@@ -89,7 +89,7 @@ const FILE_FIELDS: &[(&str, &str)] = &[
     ("validate", "content_rejected_by_validate_is_never_installed"),
     ("in_place", "validate_in_place_sees_the_final_path"),
     ("acl", "an_access_list_is_held_and_removed"),
-    ("xattrs", "capabilities_and_attributes_are_held"),
+    ("xattrs", "former_values_of_an_absent_object_are_restored"),
     ("capabilities", "capabilities_and_attributes_are_held"),
 ];
 

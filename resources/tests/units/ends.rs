@@ -143,8 +143,9 @@ fn units_send_what_they_are() {
         };
         read.into_iter().map(shown).collect::<Vec<_>>()
     };
-    assert_eq!(sent("a.service"), ["state=active", "pid=42", "restarts=2"]);
-    assert_eq!(sent("a.timer"), ["state=active", "next=1700000000"]);
-    assert_eq!(sent("a.socket"), ["state=inactive", "listening=Stream [::]:22"]);
+    assert_eq!(sent("a.service"), ["state=active", "startup=enabled", "pid=42", "restarts=2"]);
+    assert_eq!(sent("a.timer"), ["state=active", "startup=enabled", "next=1700000000"]);
+    let socket = ["state=inactive", "startup=enabled", "listening=Stream [::]:22"];
+    assert_eq!(sent("a.socket"), socket);
     assert_eq!(sent("none.service"), ["state=inactive"]);
 }
