@@ -10,7 +10,7 @@ use crate::config::source_file::Span;
 use crate::expressions::{EngineValues, Expression, ExpressionError, Shared, Value, ValueType};
 use crate::nearest_name::nearest;
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -153,6 +153,8 @@ pub(super) struct Cache {
     checked: HashMap<CheckKey, Checked>,
     /// The values that were converted for the engine.
     pub(super) engine_values: RefCell<EngineValues>,
+    /// The work of all evaluations so far.
+    pub(super) work: Cell<u64>,
 }
 
 /// An expression, and the addresses of the types that it was checked against.
@@ -256,8 +258,12 @@ impl Expander<'_> {
             let problem = "the expressions of the graph read more than 256 MiB of values";
             return self.exceed_at(context, written, problem);
         }
-        let cache = (context.is_module(), &self.cache.engine_values);
-        match with_values(&context.scope, cache, |values| expression.evaluate(values)) {
+        let cache = (context.is_module(), &self.cache);
+        let result = with_values(&context.scope, cache, |values| expression.evaluate(values));
+        if !self.count_work(context, written.span_at(0), 1) {
+            return Outcome::Failed;
+        }
+        match result {
             Ok(value) => {
                 let bytes = bytes_of_result(&value, expression.as_name().is_some());
                 self.counted(context, written, (value, bytes))

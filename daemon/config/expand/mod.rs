@@ -34,6 +34,7 @@ use crate::nearest_name::nearest;
 use budget::Used;
 use evaluate::{Cache, Scope};
 use modules::uses::UseRecord;
+use resources::loaded_templates::TemplateCache;
 use sources::host_facts::Facts;
 use sources::inputs::Inputs;
 use sources::probe_types::DeclaredProbes;
@@ -125,6 +126,7 @@ struct Expander<'a> {
     variables: Variables,
     facts: Arc<Facts>,
     cache: Cache,
+    templates: TemplateCache,
     documents: Vec<Document>,
     used: Used,
     is_complete: bool,
@@ -195,6 +197,7 @@ fn new_expander<'a>(
         variables: Variables::default(),
         facts,
         cache: Cache::default(),
+        templates: TemplateCache::default(),
         documents: Vec::new(),
         used: Used::default(),
         is_complete: true,

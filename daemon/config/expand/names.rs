@@ -1,9 +1,8 @@
 //! The names in a scope: their values and their types, and the probes that they wait for.
 
-use crate::config::expand::evaluate::Scope;
+use crate::config::expand::evaluate::{Cache, Scope};
 use crate::config::problem::quoted;
-use crate::expressions::{EngineValues, Environment, MapKey, Scope as Values, Value, ValueType};
-use std::cell::RefCell;
+use crate::expressions::{Environment, MapKey, Scope as Values, Value, ValueType};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -123,11 +122,12 @@ fn probe_types(scope: &Scope) -> ValueType {
 /// Returns the values of the names in a scope.
 pub(super) fn with_values<T>(
     scope: &Scope,
-    (is_module, cache): (bool, &RefCell<EngineValues>),
+    (is_module, cache): (bool, &Cache),
     run: impl FnOnce(&Values<'_>) -> T,
 ) -> T {
     let probes = Value::Map(BTreeMap::clone(&scope.probes).into());
-    let mut values = Values::new().with_engine_values(cache).with_root("probe", &probes);
+    let values = Values::new().with_engine_values(&cache.engine_values).with_work(&cache.work);
+    let mut values = values.with_root("probe", &probes);
     if scope.facts.is_used() {
         values = values.with_root("facts", &scope.facts.root().value);
     }

@@ -1,11 +1,12 @@
 //! Resources: each entry of `resources` gives one resource, or one for each item of its loop.
 //!
-//! Reading order: this file, `conditions`, `loops`, `fields`, `received`, `commands`, `templates`. The folder never
-//! decides what an expression means: `evaluate` does.
+//! Reading order: this file, `conditions`, `loops`, `fields`, `received`, `commands`, `templates`, `loaded_templates`.
+//! The folder never decides what an expression means: `evaluate` does.
 
 pub(in crate::config::expand) mod commands;
 pub(in crate::config::expand) mod conditions;
 pub(in crate::config::expand) mod fields;
+pub(in crate::config::expand) mod loaded_templates;
 pub(in crate::config::expand) mod loops;
 pub(in crate::config::expand) mod received;
 pub(in crate::config) mod templates;

@@ -51,10 +51,13 @@ impl Facts {
         self.at_load.as_ref()
     }
 
-    /// Returns the resource that will change a fact. The name begins with `facts.`.
+    /// Returns the resource that will change a fact, or some fact for the name `facts` alone.
     pub(in crate::config::expand) fn unknown_until(&self, name: &str) -> Option<&String> {
         if self.unknown.is_empty() {
             return None;
+        }
+        if name == "facts" {
+            return self.unknown.values().next();
         }
         let name = name.strip_prefix("facts.")?;
         let changed = self.unknown.iter().find(|(fact, _)| facts::names_overlap(fact, name));

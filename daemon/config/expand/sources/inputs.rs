@@ -9,7 +9,7 @@ use crate::config::source_file::{Role, SourceFile};
 use crate::config::{Options, Stored, UsedInputs};
 use crate::expressions::Value;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -48,6 +48,8 @@ pub(in crate::config::expand) struct Inputs {
     pub(in crate::config::expand) sought: BTreeSet<PathBuf>,
     /// The bytes of all files.
     bytes: usize,
+    /// The index of each file by its path.
+    by_path: HashMap<PathBuf, usize>,
     /// The stored files, if nothing is read from the host.
     stored: Option<Vec<SourceFile>>,
 }
@@ -77,7 +79,12 @@ impl Inputs {
             None => (given.facts, given.facts_at_load),
         };
         let probes = options.probes.as_deref().cloned().unwrap_or(given.probes);
+        let mut by_path = HashMap::new();
+        for (number, source) in roots.iter().enumerate() {
+            by_path.entry(source.path.clone()).or_insert(number);
+        }
         Self {
+            by_path,
             roots: roots.len(),
             bytes: roots.iter().map(|source| source.text.len()).sum(),
             sources: roots.into_iter().map(Arc::new).collect(),
@@ -103,8 +110,8 @@ impl Inputs {
         display: &str,
     ) -> Result<Option<usize>, Problem> {
         let path = normal(path);
-        if let Some(known) = self.sources.iter().position(|source| source.path == path) {
-            return Ok(Some(known));
+        if let Some(known) = self.by_path.get(&path) {
+            return Ok(Some(*known));
         }
         let source = if let Some(stored) = &mut self.stored {
             let found = stored.iter().position(|source| source.path == path);
@@ -115,6 +122,7 @@ impl Inputs {
         };
         Ok(source.map(|source| {
             self.bytes += source.text.len();
+            self.by_path.insert(source.path.clone(), self.sources.len());
             self.sources.push(Arc::new(source));
             self.sources.len() - 1
         }))
