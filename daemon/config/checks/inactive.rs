@@ -10,7 +10,7 @@ use crate::config::problem::location::Location;
 use crate::config::problem::{Problem, quoted};
 use crate::config::scalar::{self, Scalar};
 use crate::config::{Inactive, ast::Reference};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use steadfast_resources::{
     Claim, DeferredResource, FieldSpec, HostObject, InputSlot, Part, Place, TemplatePiece, Value,
@@ -19,8 +19,8 @@ use steadfast_resources::{
 /// The first number of inactive resources. They are numbered apart from the vertices, in the same table of names.
 pub(super) const FIRST: usize = usize::MAX / 2;
 
-/// The maximum number of edges that lead through one inactive resource.
-const MOST_THROUGH: usize = 100_000;
+/// The number of edges through one inactive resource, beyond twice its own, up to which they need no vertex.
+const MOST_PAIRS: usize = 16;
 
 /// The number of attempts to find stand-ins for the fields that a kind needs.
 const MOST_ATTEMPTS: usize = 3;
@@ -187,6 +187,41 @@ fn static_claims(given: &mut ast::Resource, place: &Place) -> Vec<Claim> {
     path.map(Claim::path).into_iter().collect()
 }
 
+/// The edges that begin or end at an inactive resource.
+#[derive(Default)]
+struct InnerEdges {
+    /// The edges to each inactive resource, by their beginning.
+    to: HashMap<usize, BTreeMap<usize, DraftEdge>>,
+    /// The edges from each inactive resource, by their end.
+    from: HashMap<usize, BTreeMap<usize, DraftEdge>>,
+}
+
+impl InnerEdges {
+    fn insert(&mut self, tie: DraftEdge) {
+        if tie.to >= FIRST {
+            self.to.entry(tie.to).or_default().insert(tie.from, tie);
+        }
+        if tie.from >= FIRST {
+            self.from.entry(tie.from).or_default().insert(tie.to, tie);
+        }
+    }
+
+    /// Removes an inactive resource; returns its edges: those to it and those from it.
+    fn take(&mut self, number: usize) -> (BTreeMap<usize, DraftEdge>, BTreeMap<usize, DraftEdge>) {
+        let mut before = self.to.remove(&number).unwrap_or_default();
+        let mut after = self.from.remove(&number).unwrap_or_default();
+        before.remove(&number);
+        after.remove(&number);
+        for from in before.keys() {
+            self.from.get_mut(from).map(|ends| ends.remove(&number));
+        }
+        for to in after.keys() {
+            self.to.get_mut(to).map(|ends| ends.remove(&number));
+        }
+        (before, after)
+    }
+}
+
 impl Validator<'_> {
     /// Registers an inactive resource, and returns its number. A resource with an unknown value keeps its claims; the
     /// paths of each inactive resource are spared by `purge`.
@@ -223,7 +258,7 @@ impl Validator<'_> {
     }
 
     /// Replaces the edges of inactive resources by edges between those before and those after: an inactive resource
-    /// runs nothing, and the order holds through it.
+    /// runs nothing, and the order holds through it. A vertex replaces a resource between many others.
     pub(super) fn lead_through_inactive(&mut self) {
         if self.inactive.is_empty() {
             return;
@@ -232,42 +267,51 @@ impl Validator<'_> {
             .into_iter()
             .partition(|tie| tie.from >= FIRST || tie.to >= FIRST);
         self.ties = ties;
-        let numbers: std::collections::BTreeSet<usize> = through
-            .iter()
-            .flat_map(|tie| [tie.from, tie.to])
-            .filter(|number| *number >= FIRST)
-            .collect();
+        let mut inner = InnerEdges::default();
+        let mut numbers = BTreeSet::new();
+        for tie in through.drain(..) {
+            numbers.extend([tie.from, tie.to].into_iter().filter(|number| *number >= FIRST));
+            inner.insert(tie);
+        }
         for inactive in numbers {
-            let (ends, rest): (Vec<_>, Vec<_>) =
-                through.into_iter().partition(|tie| tie.from == inactive || tie.to == inactive);
-            through = rest;
-            let before: BTreeMap<usize, DraftEdge> =
-                ends.iter().filter(|tie| tie.to == inactive).map(|tie| (tie.from, *tie)).collect();
-            let after: BTreeMap<usize, DraftEdge> =
-                ends.iter().filter(|tie| tie.from == inactive).map(|tie| (tie.to, *tie)).collect();
-            if before.len().saturating_mul(after.len()) > MOST_THROUGH {
+            let (before, after) = inner.take(inactive);
+            let pairs = before.len().saturating_mul(after.len());
+            let edge = |from, to, tie: &DraftEdge| DraftEdge { from, to, notify: false, ..*tie };
+            let mut made = Vec::new();
+            if pairs <= MOST_PAIRS + 2 * (before.len() + after.len()) {
+                for from in before.keys() {
+                    // Two inactive resources that wait for each other are no cycle of vertices.
+                    let others = after.iter().filter(|(to, _)| *to != from);
+                    made.extend(others.map(|(to, tie)| edge(*from, *to, tie)));
+                }
+            } else if before.keys().any(|from| after.contains_key(from)) {
                 self.report_wide(inactive, before.len(), after.len());
-                continue;
+            } else if let Some(between) =
+                self.place_of(inactive).and_then(|at| self.add_barrier(at))
+            {
+                made.extend(before.iter().map(|(from, tie)| edge(*from, between, tie)));
+                made.extend(after.iter().map(|(to, tie)| edge(between, *to, tie)));
             }
-            for from in before.keys() {
-                // Two inactive resources that wait for each other are no cycle of vertices.
-                let others = after.iter().filter(|(to, _)| *to != from);
-                through.extend(others.map(|(to, tie)| DraftEdge {
-                    from: *from,
-                    to: *to,
-                    notify: false,
-                    ..*tie
-                }));
+            for tie in made {
+                if tie.from >= FIRST || tie.to >= FIRST {
+                    inner.insert(tie);
+                } else {
+                    self.ties.push(tie);
+                }
             }
         }
-        self.ties.extend(through);
+    }
+
+    /// Returns the place of an inactive resource.
+    fn place_of(&self, number: usize) -> Option<Location> {
+        self.inactive.get(number.checked_sub(FIRST)?).map(|inactive| inactive.at)
     }
 
     fn report_wide(&mut self, number: usize, before: usize, after: usize) {
         let Some(inactive) = self.inactive.get(number - FIRST) else { return };
         let name = quoted(&inactive.identity);
         let what = format!("the inactive `{name}` stands between {before} and {after} resources");
-        let hint = format!("at most {MOST_THROUGH} pairs are ordered through it: put a noop there");
+        let hint = "some of them stand before and after it: remove one of the edges";
         let place = self.atlas.place(inactive.at);
         self.problems.push(Problem::new(Code::Limit, what).hint(hint).at(place));
     }

@@ -79,7 +79,7 @@ pub(super) struct Scope {
     pub(super) secrets: Arc<BTreeMap<String, Option<String>>>,
     pub(super) item: Option<Arc<LoopItem>>,
     /// The values of the probes of this instance, by name.
-    pub(super) probes: Arc<BTreeMap<String, Value>>,
+    pub(super) probes: Shared<BTreeMap<String, Value>>,
     /// The declared types of the probes of this instance.
     pub(super) probe_types: Arc<BTreeMap<String, ValueType>>,
     /// The parameters whose values come from probes; each with the probe that it waits for, if that has not answered.
@@ -105,7 +105,7 @@ impl Scope {
             params: None,
             secrets: Arc::default(),
             item: None,
-            probes: Arc::new(facts.probes_of(instance)),
+            probes: facts.probes_of(instance).into(),
             probe_types: Arc::default(),
             probe_params: Arc::default(),
             params_at_load: None,
@@ -151,11 +151,17 @@ pub(super) enum Outcome<T> {
 pub(super) struct Cache {
     parsed: HashMap<String, Result<Expression, ExpressionError>>,
     checked: HashMap<CheckKey, Checked>,
+    /// The types of the names below `probe`, with the values and the declared types that they were made of.
+    pub(super) probe_root: RefCell<Option<ProbeRoot>>,
     /// The values that were converted for the engine.
     pub(super) engine_values: RefCell<EngineValues>,
     /// The work of all evaluations so far.
     pub(super) work: Cell<u64>,
 }
+
+/// The types of the names below `probe`, with what they were made of.
+pub(super) type ProbeRoot =
+    (Shared<BTreeMap<String, Value>>, Arc<BTreeMap<String, ValueType>>, Arc<ValueType>);
 
 /// An expression, and the addresses of the types that it was checked against.
 type CheckKey = (String, [usize; 6]);
@@ -166,6 +172,10 @@ struct Checked {
     _types: [Option<Arc<ValueType>>; 4],
     _probes: Arc<BTreeMap<String, ValueType>>,
 }
+
+/// The number of problems with a hint that names the nearest word: the search among thousands of names takes long for
+/// thousands of problems.
+pub(super) const MOST_HINTS: usize = 100;
 
 /// An expression in a file: its text, and the place of its first byte.
 #[derive(Clone, Copy, Debug)]
@@ -183,6 +193,23 @@ impl<'t> Written<'t> {
         let (start, end) = (span.start as usize, span.end as usize);
         let source = context.parsed.file.text.get(start..end).unwrap_or_default();
         Self { text, start: source.find(text).map(|at| start + at), span }
+    }
+
+    /// Finds an expression behind an offset of the scalar at a span; the offset moves behind the expression.
+    pub(super) fn find_next(
+        context: &Context,
+        text: &'t str,
+        (span, from): (Span, &mut usize),
+    ) -> Self {
+        let rest = Span {
+            start: span.start.saturating_add(u32::try_from(*from).unwrap_or(u32::MAX)),
+            ..span
+        };
+        let found = Self::find(context, text, rest);
+        if let Some(start) = found.start {
+            *from = start + text.len() - span.start as usize;
+        }
+        Self { span, ..found }
     }
 
     /// Returns the span of a byte of the expression, or of the whole scalar.
@@ -311,10 +338,14 @@ impl Expander<'_> {
             return checked.result.clone();
         }
         let with_facts = text.contains("facts");
-        let mut result = expression.check(&environment(scope, context.is_module(), with_facts));
-        if result.is_err() && !with_facts {
+        let wants_hints = self.problems.errors() < MOST_HINTS;
+        let names = environment(scope, (context.is_module(), with_facts), &self.cache);
+        let names = names.with_hints(wants_hints);
+        let mut result = expression.check(&names);
+        if result.is_err() && !with_facts && wants_hints {
             // The message knows the facts too: `hostname` is a slip for `facts.hostname`.
-            result = expression.check(&environment(scope, context.is_module(), true));
+            result =
+                expression.check(&environment(scope, (context.is_module(), true), &self.cache));
         }
         self.cache
             .checked
@@ -374,6 +405,8 @@ impl Expander<'_> {
                     let of = quoted(&item.of);
                     let what =
                         format!("items of `{of}` have no `{step}`; they have {}", known.join(", "));
+                    let known =
+                        if self.problems.errors() < MOST_HINTS { known } else { Vec::new() };
                     let near = nearest(step, known.iter().copied());
                     let hint = near.map(|near| format!("did you mean `{near}`?"));
                     let at = written.text.find(step).unwrap_or_default();

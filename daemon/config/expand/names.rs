@@ -3,7 +3,7 @@
 use crate::config::expand::evaluate::{Cache, Scope};
 use crate::config::problem::quoted;
 use crate::expressions::{Environment, MapKey, Scope as Values, Value, ValueType};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Returns true if one of the names is a variable whose problem is reported.
@@ -85,8 +85,12 @@ pub(super) fn value_ref<'scope>(scope: &'scope Scope, name: &str) -> Option<&'sc
 }
 
 /// Returns the types of the names in a scope.
-pub(super) fn environment(scope: &Scope, is_module: bool, with_facts: bool) -> Environment {
-    let mut environment = Environment::new().with_root("probe", probe_types(scope));
+pub(super) fn environment(
+    scope: &Scope,
+    (is_module, with_facts): (bool, bool),
+    cache: &Cache,
+) -> Environment {
+    let mut environment = Environment::new().with_root("probe", probe_types(scope, cache));
     if with_facts {
         environment = environment.with_root("facts", Arc::clone(&scope.facts.root().value_type));
         for (name, reason) in crate::facts::display_facts() {
@@ -111,7 +115,20 @@ pub(super) fn environment(scope: &Scope, is_module: bool, with_facts: bool) -> E
 }
 
 /// Returns the types of the probes: that of the value, or the declared one.
-fn probe_types(scope: &Scope) -> ValueType {
+fn probe_types(scope: &Scope, cache: &Cache) -> Arc<ValueType> {
+    let mut known = cache.probe_root.borrow_mut();
+    if let Some((values, types, root)) = &*known
+        && values.is_same(&scope.probes)
+        && Arc::ptr_eq(types, &scope.probe_types)
+    {
+        return Arc::clone(root);
+    }
+    let root = Arc::new(make_probe_types(scope));
+    *known = Some((scope.probes.clone(), Arc::clone(&scope.probe_types), Arc::clone(&root)));
+    root
+}
+
+fn make_probe_types(scope: &Scope) -> ValueType {
     let declared = scope.probe_types.iter();
     let declared = declared.map(|(name, of)| (name.clone(), MapKey::required(of.clone())));
     let known = scope.probes.iter();
@@ -125,7 +142,7 @@ pub(super) fn with_values<T>(
     (is_module, cache): (bool, &Cache),
     run: impl FnOnce(&Values<'_>) -> T,
 ) -> T {
-    let probes = Value::Map(BTreeMap::clone(&scope.probes).into());
+    let probes = Value::Map(scope.probes.clone());
     let values = Values::new().with_engine_values(&cache.engine_values).with_work(&cache.work);
     let mut values = values.with_root("probe", &probes);
     if scope.facts.is_used() {

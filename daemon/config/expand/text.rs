@@ -105,7 +105,7 @@ impl Expander<'_> {
             return self.evaluate(context, Written::find(context, text, span));
         }
         let mut joined = String::new();
-        let mut unknown = None;
+        let (mut unknown, mut from) = (None, 0);
         for part in parts {
             let text = match part {
                 Part::Literal(text) => {
@@ -114,7 +114,8 @@ impl Expander<'_> {
                 }
                 Part::Expression(text) => text,
             };
-            match self.evaluate(context, Written::find(context, text, span)) {
+            let written = Written::find_next(context, text, (span, &mut from));
+            match self.evaluate(context, written) {
                 Outcome::Known(value) => match value.embedded_text() {
                     Some(text) if append_text(&mut joined, &text) => {}
                     Some(_) => return self.too_long(context, node),
@@ -169,10 +170,10 @@ impl Expander<'_> {
     pub(super) fn names_in(&mut self, context: &Context, node: usize) -> Vec<String> {
         let Some(parts) = self.split_node(context, node) else { return Vec::new() };
         let span = context.tree().span(node);
-        let mut names = Vec::new();
+        let (mut names, mut from) = (Vec::new(), 0);
         for part in &parts {
             if let Part::Expression(text) = part {
-                let written = Written::find(context, text, span);
+                let written = Written::find_next(context, text, (span, &mut from));
                 if let Some(expression) = self.parse_expression(context, written) {
                     names.extend(expression.dependencies());
                 }

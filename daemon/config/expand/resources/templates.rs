@@ -179,7 +179,7 @@ impl Expander<'_> {
         }
         let known: Vec<&str> =
             names.with.keys().chain(names.marks.keys()).map(String::as_str).collect();
-        let mut types = environment(&context.scope, context.is_module(), uses_facts);
+        let mut types = environment(&context.scope, (context.is_module(), uses_facts), &self.cache);
         for (name, value) in &names.with {
             types = types.with_root(name, value.value_type());
         }

@@ -3,7 +3,7 @@
 
 use super::variables::{Definition, Source};
 use crate::config::document::tree::Node;
-use crate::config::expand::evaluate::{Outcome, Vars};
+use crate::config::expand::evaluate::{MOST_HINTS, Outcome, Vars};
 use crate::config::expand::names::{is_from_probe, missing_value};
 use crate::config::expand::sources::probe_types::with_types;
 use crate::config::expand::values::{kind_of, shown};
@@ -41,9 +41,6 @@ fn too_deep() -> Problem {
     let what = format!("variables use each other more than {LONGEST_CHAIN} levels deep");
     Problem::new(Code::Variable, what).hint("shorten the chain")
 }
-
-/// The number of problems with a hint that names the nearest variable.
-const MOST_HINTS: usize = 100;
 
 impl Expander<'_> {
     /// Evaluates all variables, and returns them as a root of names.
@@ -192,7 +189,6 @@ impl Expander<'_> {
                 return Outcome::Failed;
             }
             if !self.variables.defined.contains_key(variable) {
-                // The search among thousands of names takes long for thousands of problems.
                 let names = self.variables.defined.keys().map(String::as_str);
                 let near = (self.problems.errors() < MOST_HINTS).then(|| nearest(variable, names));
                 let near = near.flatten();

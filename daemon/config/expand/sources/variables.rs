@@ -36,7 +36,7 @@ pub(super) struct Definition {
 #[derive(Clone)]
 pub(super) enum Source {
     /// A node of a file.
-    Node(Box<Context>, usize),
+    Node(Arc<Context>, usize),
     /// A text of the command line.
     Text(String),
 }
@@ -170,6 +170,7 @@ impl Expander<'_> {
             self.report(context, node, Problem::new(Code::Variable, what));
             return;
         };
+        let shared = Arc::new(context.clone());
         for (key, value) in pairs.clone() {
             let Some(name) = context.text_of(key).map(str::to_owned) else { continue };
             if !is_name(&name) {
@@ -193,7 +194,7 @@ impl Expander<'_> {
                 self.problems.push(problem);
                 continue;
             }
-            let written = Source::Node(Box::new(context.clone()), value);
+            let written = Source::Node(Arc::clone(&shared), value);
             self.add_definition(name, Definition { layer, written });
         }
     }
