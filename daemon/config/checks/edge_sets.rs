@@ -43,6 +43,8 @@ pub(super) struct Targets {
 pub(super) struct SetUse {
     /// The number of plain edges.
     plain: usize,
+    /// True if plain edges would be too many from now on.
+    is_wide: bool,
     /// The vertex that stands for the set, once plain edges would be more.
     barrier: Option<usize>,
     /// The number of members that wait for the set, or before it.
@@ -127,6 +129,7 @@ impl Validator<'_> {
             Some(set) if targets.members.len() > 1 => {
                 let key = (Arc::clone(set), side);
                 let mut used = self.set_uses.remove(&key).unwrap_or_default();
+                used.is_wide |= own.len() > 1 && used.plain.saturating_add(pairs) > MOST_PLAIN;
                 for vertex in own {
                     self.connect_to_set(*vertex, targets, (side, declared), &mut used);
                 }
@@ -174,7 +177,8 @@ impl Validator<'_> {
             return;
         }
         let is_first = used.plain == 0;
-        if used.barrier.is_none() && (is_first || used.plain + members.len() <= MOST_PLAIN) {
+        used.is_wide |= !is_first && used.plain + members.len() > MOST_PLAIN;
+        if !used.is_wide {
             used.plain += members.len();
             if self.count_set_edges(members.len(), declared.at) {
                 self.add_plain(vertex, targets, (side, declared));
@@ -255,6 +259,12 @@ impl Validator<'_> {
         });
         self.numbers.insert(identity, self.vertices.len() - 1);
         Some(self.vertices.len() - 1)
+    }
+
+    /// Returns the metaparameters of a vertex that no graph declares. The defaults of the settings are for declared
+    /// resources: a barrier must not wait for a window, a permit or a limit.
+    fn barrier_meta(&self) -> Own {
+        self.metas.without_defaults()
     }
 
     /// Returns a name that no resource of the graph has.

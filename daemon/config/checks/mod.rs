@@ -1,7 +1,7 @@
 //! The checks of all files together: identities, resources, claims, metaparameters, edges.
 //!
 //! The checks must not depend on which reader produced the files. Reading order: this file ([`check`]), `collections`,
-//! `identities`, `metaparams`, `semaphores`, `world_permits`, `values`, `edges`, `edge_sets`, `set_index`, `exports`, `inactive`,
+//! `identities`, `metaparams`, `semaphores`, `world_permits`, `values`, `edges`, `edge_sets`, `set_index`, `exports`, `inactive`, `probe_cycles`,
 //! `auto_edges`, `claims`, `aliases`, `assemble`, `selection`.
 
 pub(super) mod aliases;
@@ -15,6 +15,7 @@ pub(super) mod exports;
 pub(super) mod identities;
 pub(super) mod inactive;
 pub(super) mod metaparams;
+mod probe_cycles;
 pub(super) mod selection;
 pub(super) mod semaphores;
 pub(super) mod set_index;
@@ -426,12 +427,6 @@ impl Validator<'_> {
             self.invalid(Severity::Error, &invalid, at);
         });
         built.ok().filter(|_| read.is_none())
-    }
-
-    /// Returns the metaparameters of a vertex that no graph declares. The defaults of the settings are for declared
-    /// resources: a barrier must not wait for a window, a permit or a limit.
-    pub(super) fn barrier_meta(&self) -> Own {
-        self.metas.without_defaults()
     }
 
     fn meta(

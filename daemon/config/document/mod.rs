@@ -51,6 +51,8 @@ pub(super) struct Note {
     pub(super) condition: Option<Arc<str>>,
     /// The reason, if the resource is inactive.
     pub(super) inactive: Option<Arc<Inactivity>>,
+    /// The fields whose values are not known yet.
+    pub(super) unknown_fields: Box<[Box<str>]>,
 }
 
 /// The reason of an inactive resource.
@@ -70,7 +72,8 @@ impl Inactivity {
     /// Returns true if the condition holds, and a value of a field waits for a probe.
     pub(super) fn waits_for_probe(&self) -> bool {
         let missing = self.unknown_until.as_deref().unwrap_or_default();
-        self.condition.is_empty() && missing.starts_with("probe[")
+        let id = steadfast_resources::ResourceId::parse(missing);
+        self.condition.is_empty() && id.is_some_and(|id| id.kind == "probe")
     }
 }
 

@@ -30,8 +30,8 @@ const COPIES_OF_READ: usize = 2;
 /// name of a variable stands for a map that exists, and makes none.
 const BYTES_OF_MAP: usize = 1536;
 /// The work that all expressions and templates of a graph may do together. One unit is an instruction, an item or 64
-/// bytes of data.
-const MOST_WORK: u64 = 5_000_000;
+/// bytes of data: about 45 ns.
+const MOST_WORK: u64 = 10_000_000;
 /// The work that each resource adds to this maximum.
 const WORK_OF_RESOURCE: u64 = 200;
 /// The maximum length of one text that expressions are embedded in.

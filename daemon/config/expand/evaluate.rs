@@ -2,6 +2,7 @@
 
 use super::budget::bytes_of_result;
 use super::names::{environment, has_failed, has_type, missing_value, value_of, with_values};
+use super::outcome::Outcome;
 use super::sources::host_facts::Facts;
 use super::{Context, Expander};
 use crate::config::problem::code::Code;
@@ -135,17 +136,6 @@ impl Context {
     }
 }
 
-/// The result of an evaluation.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Outcome<T> {
-    /// A value.
-    Known(T),
-    /// The value is not known until this resource has run, such as `probe[old_tls]`.
-    Unknown(String),
-    /// A problem, already reported.
-    Failed,
-}
-
 /// The parsed expressions by text, and the checked ones by the types of their names.
 #[derive(Default)]
 pub(super) struct Cache {
@@ -276,6 +266,7 @@ impl Expander<'_> {
         }
         if let Err(error) = self.check_expression(context, &expression, written.text) {
             self.report_expression(context, written, &error);
+            self.report_other_names(context, written, (&expression, &error));
             return Outcome::Failed;
         }
         if let Some(unknown) = unknown {
@@ -342,7 +333,12 @@ impl Expander<'_> {
         let names = environment(scope, (context.is_module(), with_facts), &self.cache);
         let names = names.with_hints(wants_hints);
         let mut result = expression.check(&names);
-        if result.is_err() && !with_facts && wants_hints {
+        let has_bare_name = || {
+            let roots = ["vars", "params", "item", "probe"];
+            let names = expression.dependencies();
+            names.iter().any(|name| !roots.contains(&name.split('.').next().unwrap_or(name)))
+        };
+        if result.is_err() && !with_facts && wants_hints && has_bare_name() {
             // The message knows the facts too: `hostname` is a slip for `facts.hostname`.
             result =
                 expression.check(&environment(scope, (context.is_module(), true), &self.cache));
@@ -351,6 +347,23 @@ impl Expander<'_> {
             .checked
             .insert(key, Checked { result: result.clone(), _types: types, _probes: probes });
         result
+    }
+
+    /// Reports the unknown names of an expression besides that of its first problem.
+    fn report_other_names(
+        &mut self,
+        context: &Context,
+        written: Written<'_>,
+        (expression, first): (&Expression, &ExpressionError),
+    ) {
+        if self.problems.errors() >= MOST_HINTS || expression.dependencies().len() < 2 {
+            return;
+        }
+        let names = environment(&context.scope, (context.is_module(), true), &self.cache);
+        let others = expression.unknown_names(&names);
+        for error in others.iter().filter(|error| error.offset != first.offset) {
+            self.report_expression(context, written, error);
+        }
     }
 
     /// Counts the bytes of the value of an expression.

@@ -5,7 +5,7 @@
 //! and the uses that led there.
 //!
 //! Reading order: `detect` (files without the language skip the expansion), this file (the steps), `sources` (files,
-//! includes, variables, facts), `budget` (limits), `evaluate` (expressions), `names`, `text` (scalars with `${ }`),
+//! includes, variables, facts), `budget` (limits), `evaluate` (expressions), `outcome`, `names`, `text` (scalars with `${ }`),
 //! `values`, `resources` (conditions, loops, fields, commands, templates), `modules` (files, parameters, uses,
 //! pages), `print`, `ask`.
 
@@ -15,6 +15,7 @@ pub(super) mod detect;
 pub(super) mod evaluate;
 pub(super) mod modules;
 mod names;
+mod outcome;
 pub(super) mod print;
 pub(super) mod printed;
 pub(super) mod resources;

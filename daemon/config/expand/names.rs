@@ -16,13 +16,31 @@ pub(super) fn has_failed(scope: &Scope, names: &BTreeSet<String>) -> bool {
         })
 }
 
+/// Returns the probe in a name, and the path behind it: `shop/load` and `a.b` of `probe.shop/load.a.b`. The name of an
+/// instance may contain dots.
+pub(super) fn probe_in(name: &str) -> Option<(&str, &str)> {
+    let rest = name.strip_prefix("probe.")?;
+    let begin = rest.rfind('/').map_or(0, |slash| slash + 1);
+    let end = rest.get(begin..)?.find('.').map_or(rest.len(), |dot| begin + dot);
+    let (probe, path) = rest.split_at_checked(end)?;
+    Some((probe, path.strip_prefix('.').unwrap_or(path)))
+}
+
+/// Returns the identity of a probe: `shop/probe[load]` of `shop/load`.
+pub(super) fn probe_identity(probe: &str) -> String {
+    match probe.rsplit_once('/') {
+        Some((instance, name)) => format!("{instance}/probe[{name}]"),
+        None => format!("probe[{probe}]"),
+    }
+}
+
 /// Returns the probe that a name waits for, or the resource that will change a fact.
 pub(super) fn missing_value(scope: &Scope, name: &str) -> Option<String> {
+    if let Some((probe, _)) = probe_in(name) {
+        return (!scope.probes.contains_key(probe)).then(|| probe_identity(probe));
+    }
     let mut steps = name.split('.');
     match (steps.next()?, steps.next()) {
-        ("probe", Some(probe)) if !scope.probes.contains_key(probe) => {
-            Some(format!("probe[{probe}]"))
-        }
         ("facts", _) => scope.facts.unknown_until(name).cloned(),
         ("vars", Some(variable)) => scope.vars.unknown.get(variable).cloned(),
         ("params", Some(param)) => scope.probe_params.get(param).cloned().flatten(),
@@ -32,11 +50,11 @@ pub(super) fn missing_value(scope: &Scope, name: &str) -> Option<String> {
 
 /// Returns true if the type of a name is known, although its value may not be.
 pub(super) fn has_type(scope: &Scope, name: &str) -> bool {
+    if let Some((probe, _)) = probe_in(name) {
+        return scope.probes.contains_key(probe) || scope.probe_types.contains_key(probe);
+    }
     let mut steps = name.split('.');
     match (steps.next(), steps.next()) {
-        (Some("probe"), Some(probe)) => {
-            scope.probes.contains_key(probe) || scope.probe_types.contains_key(probe)
-        }
         (Some("vars"), Some(variable)) if scope.vars.unknown.contains_key(variable) => {
             match scope.vars.root.value_type.as_ref() {
                 ValueType::Map(keys) => keys.contains_key(variable),
@@ -75,7 +93,7 @@ pub(super) fn value_ref<'scope>(scope: &'scope Scope, name: &str) -> Option<&'sc
         "params" => &scope.params.as_ref()?.value,
         "item" => &scope.item.as_ref()?.root.value,
         "probe" => {
-            let (probe, rest) = path?.split_once('.').unwrap_or((path?, ""));
+            let (probe, rest) = probe_in(name)?;
             let value = scope.probes.get(probe)?;
             return if rest.is_empty() { Some(value) } else { value.at_path(rest) };
         }

@@ -2,7 +2,8 @@
 
 use super::budget::LONGEST_TEXT;
 use super::{Context, Expander};
-use crate::config::expand::evaluate::{Outcome, Written};
+use crate::config::expand::evaluate::Written;
+use crate::config::expand::outcome::Outcome;
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
 use crate::expressions::Value;
@@ -105,7 +106,7 @@ impl Expander<'_> {
             return self.evaluate(context, Written::find(context, text, span));
         }
         let mut joined = String::new();
-        let (mut unknown, mut from) = (None, 0);
+        let (mut unknown, mut from, mut has_failed) = (None, 0, false);
         for part in parts {
             let text = match part {
                 Part::Literal(text) => {
@@ -122,10 +123,12 @@ impl Expander<'_> {
                     None => return self.not_embedded(context, node, (text, &value)),
                 },
                 Outcome::Unknown(until) => unknown = Some(until),
-                Outcome::Failed => return Outcome::Failed,
+                // The other expressions may have problems too.
+                Outcome::Failed => has_failed = true,
             }
         }
         match unknown {
+            _ if has_failed => Outcome::Failed,
             Some(until) => Outcome::Unknown(until),
             None => Outcome::Known(Value::Text(joined)),
         }

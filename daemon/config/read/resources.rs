@@ -97,10 +97,14 @@ impl<'t> Reader<'t, '_> {
         }
         let note = self.notes.get(&item);
         self.item = note.and_then(|note| note.item.clone());
-        let is_inactive = note.is_some_and(|note| note.inactive.is_some());
+        // The fields of a resource that only waits for a value are read: its condition holds.
+        let is_inactive = note
+            .and_then(|note| note.inactive.as_ref())
+            .is_some_and(|reason| !reason.waits_for_probe());
         let instance = Arc::clone(&self.instance);
         let mut what = ResourceLabel { instance: &instance, kind: spec.kind, name: None };
         let Some(entries) = self.map(item, what, "a map with a `name`") else { return };
+        let entries = self.spread_parts(spec, entries, what);
         let named = entries.iter().find(|entry| entry.key == "name").copied();
         what.name = named.and_then(|named| self.scalar(named.value)).filter(|it| !it.is_null());
         let mut spots = ResourceSpots { item: self.item.clone(), ..ResourceSpots::default() };

@@ -16,10 +16,12 @@ use std::sync::Arc;
 const MOST_INCLUDED: usize = 100;
 /// The bytes of templates above which the cache is emptied: a parsed template takes about ten times its text.
 const LARGEST_CACHE: usize = 1 << 20;
+/// The bytes that each parsed template takes besides.
+const BYTES_OF_TEMPLATE: usize = 8 << 10;
 /// The work of parsing a template besides that for its bytes.
 const WORK_OF_PARSE: u64 = 200;
-/// The number of bytes that are parsed or searched for one unit of work.
-const BYTES_OF_WORK: usize = 8;
+/// The work of parsing a tag of a template.
+const WORK_OF_TAG: u64 = 60;
 
 /// A parsed template.
 pub(super) struct LoadedTemplate {
@@ -69,7 +71,7 @@ impl Expander<'_> {
             TemplateKey::File(_, path) => (path.clone(), self.template_text(context, node, path)?),
         };
         let loaded = Rc::new(self.parse_template(context, node, (&name, text))?);
-        let bytes: usize = loaded.texts.iter().map(String::len).sum();
+        let bytes = loaded.texts.iter().map(String::len).sum::<usize>() + BYTES_OF_TEMPLATE;
         self.templates.bytes += bytes;
         if self.templates.bytes > LARGEST_CACHE {
             self.templates.known.clear();
@@ -87,14 +89,13 @@ impl Expander<'_> {
         (name, text): (&str, String),
     ) -> Option<LoadedTemplate> {
         let included = self.read_included(context, node, &text)?;
-        let bytes = text.len() + included.values().map(String::len).sum::<usize>();
-        let work = WORK_OF_PARSE.saturating_add((bytes / BYTES_OF_WORK) as u64);
-        if !self.count_work(context, context.tree().span(node), work) {
-            return None;
-        }
         let has_includes = !included.is_empty();
         let texts: Vec<String> =
             std::iter::once(text.clone()).chain(included.values().cloned()).collect();
+        let work = texts.iter().map(|text| work_of_parsing(text)).sum();
+        if !self.count_work(context, context.tree().span(node), work) {
+            return None;
+        }
         let loader: TemplateLoader = Arc::new(move |name: &str| Ok(included.get(name).cloned()));
         match Template::parse(name, &text, Some(loader)) {
             Ok(template) => Some(LoadedTemplate {
@@ -192,8 +193,7 @@ impl Expander<'_> {
         let is_wrong = if let Some(known) = known {
             known
         } else {
-            let bytes: usize = loaded.texts.iter().map(String::len).sum();
-            let work = WORK_OF_PARSE.saturating_add((bytes / BYTES_OF_WORK) as u64);
+            let work = loaded.texts.iter().map(|text| text.len() as u64).sum();
             if !self.count_work(context, context.tree().span(node), work) {
                 return None;
             }
@@ -211,6 +211,13 @@ impl Expander<'_> {
         }
         Some(())
     }
+}
+
+/// Returns the work of parsing a template: a byte of text takes little time, and a tag much.
+fn work_of_parsing(text: &str) -> u64 {
+    let tags = text.matches("{{").count() + text.matches("{%").count();
+    let bytes = (text.len() / 2) as u64;
+    WORK_OF_PARSE.saturating_add(bytes).saturating_add((tags as u64).saturating_mul(WORK_OF_TAG))
 }
 
 /// Returns the names in `include`, `import`, `from` and `extends`.

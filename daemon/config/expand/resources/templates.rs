@@ -2,10 +2,10 @@
 //! becomes a received value, so that no secret is part of the expansion.
 
 use crate::config::document::tree::{Node, Tree};
-use crate::config::expand::evaluate::Outcome;
 use crate::config::expand::names::{
     environment, has_failed, is_from_probe, missing_value, with_values,
 };
+use crate::config::expand::outcome::Outcome;
 use crate::config::expand::resources::fields::Target;
 use crate::config::expand::resources::loaded_templates::LoadedTemplate;
 use crate::config::expand::{Context, Expander, copy_nodes};
@@ -62,7 +62,7 @@ impl Expander<'_> {
         let names = match self.template_names(context, target.item, into) {
             Outcome::Known(names) => names,
             Outcome::Unknown(until) => {
-                target.unknown = Some(until);
+                target.wait_for(until, made);
                 return Some(());
             }
             Outcome::Failed => return None,
@@ -73,7 +73,7 @@ impl Expander<'_> {
         let text = match self.render(context, value, (&loaded, &names)) {
             Outcome::Known(text) => text,
             Outcome::Unknown(until) => {
-                target.unknown = Some(until);
+                target.wait_for(until, made);
                 return Some(());
             }
             Outcome::Failed => return None,

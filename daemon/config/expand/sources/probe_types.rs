@@ -1,7 +1,8 @@
 //! The declared types of probes: an expression is checked before its probe has answered.
 
 use crate::config::document::tree::{Node, Tree};
-use crate::config::expand::evaluate::{Outcome, Root, Written};
+use crate::config::expand::evaluate::{Root, Written};
+use crate::config::expand::outcome::Outcome;
 use crate::config::expand::text::Part;
 use crate::config::expand::{Context, Expander};
 use crate::expressions::{MapKey, Value, ValueType};

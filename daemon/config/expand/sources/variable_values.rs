@@ -3,8 +3,9 @@
 
 use super::variables::{Definition, Source};
 use crate::config::document::tree::Node;
-use crate::config::expand::evaluate::{MOST_HINTS, Outcome, Vars};
+use crate::config::expand::evaluate::{MOST_HINTS, Vars};
 use crate::config::expand::names::{is_from_probe, missing_value};
+use crate::config::expand::outcome::Outcome;
 use crate::config::expand::sources::probe_types::with_types;
 use crate::config::expand::values::{kind_of, shown};
 use crate::config::expand::{Context, Expander};
