@@ -165,8 +165,8 @@ struct StaticPart {
     invalid: Vec<Invalid>,
 }
 
-/// Returns the claims and the problems of the static fields. A stand-in replaces each field of `unknown`, and each other
-/// field that the kind needs.
+/// Returns the claims and the problems of the static fields. A stand-in replaces each field of `unknown`, and each
+/// other field that the kind needs.
 fn static_part(given: &mut ast::Resource, place: &Place, unknown: &[&str]) -> StaticPart {
     let slot = |field: &'static FieldSpec| InputSlot {
         field,
@@ -234,10 +234,14 @@ impl InnerEdges {
         before.remove(&number);
         after.remove(&number);
         for from in before.keys() {
-            self.from.get_mut(from).map(|ends| ends.remove(&number));
+            if let Some(ends) = self.from.get_mut(from) {
+                ends.remove(&number);
+            }
         }
         for to in after.keys() {
-            self.to.get_mut(to).map(|ends| ends.remove(&number));
+            if let Some(ends) = self.to.get_mut(to) {
+                ends.remove(&number);
+            }
         }
         (before, after)
     }

@@ -1,8 +1,8 @@
 //! The checks of all files together: identities, resources, claims, metaparameters, edges.
 //!
 //! The checks must not depend on which reader produced the files. Reading order: this file ([`check`]), `collections`,
-//! `identities`, `metaparams`, `semaphores`, `world_permits`, `values`, `edges`, `edge_sets`, `set_index`, `exports`, `inactive`, `probe_cycles`,
-//! `auto_edges`, `claims`, `aliases`, `assemble`, `selection`.
+//! `identities`, `metaparams`, `semaphores`, `world_permits`, `values`, `edges`, `edge_sets`, `set_index`,
+//! `exports`, `inactive`, `probe_cycles`, `auto_edges`, `claims`, `aliases`, `assemble`, `selection`.
 
 pub(super) mod aliases;
 mod assemble;

@@ -1,5 +1,5 @@
-//! Cycles through expressions with `probe.`: a resource that waits for a probe is no vertex before the answer, and closes
-//! a cycle after it.
+//! Cycles through expressions with `probe.`: a resource that waits for a probe is no vertex before the answer, and
+//! closes a cycle after it.
 
 use super::Validator;
 use super::edges::DraftEdge;
@@ -9,8 +9,8 @@ use std::collections::{BTreeSet, HashSet};
 use steadfast_resources::ResourceId;
 
 impl Validator<'_> {
-    /// Reports each cycle through a probe and a resource that waits for it. The edges of a reported cycle are removed, so
-    /// that the check of the vertices does not report it again.
+    /// Reports each cycle through a probe and a resource that waits for it. The edges of a reported cycle are removed,
+    /// so that the check of the vertices does not report it again.
     pub(super) fn refuse_probe_cycles(&mut self) {
         let base = self.vertices.len();
         let node = |number: usize| number.checked_sub(FIRST).map_or(number, |own| base + own);

@@ -55,6 +55,14 @@ pub(super) struct Note {
     pub(super) unknown_fields: Box<[Box<str>]>,
 }
 
+impl Note {
+    /// Returns true if only the static fields of the resource are read: its condition does not hold. The fields of a
+    /// resource that only waits for a value are all read.
+    pub(super) fn hides_fields(&self) -> bool {
+        self.inactive.as_ref().is_some_and(|reason| !reason.waits_for_probe())
+    }
+}
+
 /// The reason of an inactive resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Inactivity {

@@ -5,9 +5,9 @@
 //! and the uses that led there.
 //!
 //! Reading order: `detect` (files without the language skip the expansion), this file (the steps), `sources` (files,
-//! includes, variables, facts), `budget` (limits), `evaluate` (expressions), `outcome`, `names`, `text` (scalars with `${ }`),
-//! `values`, `resources` (conditions, loops, fields, commands, templates), `modules` (files, parameters, uses,
-//! pages), `print`, `ask`.
+//! includes, variables, facts), `budget` (limits), `evaluate` (expressions), `outcome`, `names`, `text` (scalars
+//! with `${ }`), `values`, `resources` (conditions, loops, fields, commands, templates), `modules` (files, parameters,
+//! uses, pages), `print`, `ask`.
 
 pub(super) mod ask;
 mod budget;
@@ -169,6 +169,10 @@ pub(super) fn expand(
     problems: &mut Problems,
 ) -> Expansion {
     let mut inputs = Inputs::new(roots, stored, options);
+    if let Some(problem) = inputs.refuse_large() {
+        problems.push(problem);
+        return Expansion { sources: inputs.sources, ..Expansion::default() };
+    }
     let facts = Facts::new(inputs.facts.take(), inputs.probes.take());
     let facts = facts.with_load(inputs.facts_at_load.take());
     let facts = Arc::new(facts.with_unknown(options.unknown_facts.clone()));

@@ -7,6 +7,7 @@ use crate::config::ast::{
     is_read_if_inactive,
 };
 use crate::config::checks::metaparams::{ALIASES, LABELS};
+use crate::config::document::Note;
 use crate::config::document::tree::Node;
 use crate::config::hidden::is_secret_key;
 use crate::config::problem::code::Code;
@@ -97,10 +98,7 @@ impl<'t> Reader<'t, '_> {
         }
         let note = self.notes.get(&item);
         self.item = note.and_then(|note| note.item.clone());
-        // The fields of a resource that only waits for a value are read: its condition holds.
-        let is_inactive = note
-            .and_then(|note| note.inactive.as_ref())
-            .is_some_and(|reason| !reason.waits_for_probe());
+        let is_inactive = note.is_some_and(Note::hides_fields);
         let instance = Arc::clone(&self.instance);
         let mut what = ResourceLabel { instance: &instance, kind: spec.kind, name: None };
         let Some(entries) = self.map(item, what, "a map with a `name`") else { return };

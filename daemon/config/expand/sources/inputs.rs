@@ -5,7 +5,7 @@
 use crate::config::problem::Problem;
 use crate::config::problem::code::Code;
 use crate::config::read::files;
-use crate::config::source_file::{Role, SourceFile};
+use crate::config::source_file::{Role, SourceFile, whole};
 use crate::config::{Options, Stored, UsedInputs};
 use crate::expressions::Value;
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,18 @@ pub(in crate::config) struct GivenValues {
     /// The values of probes, by name.
     #[serde(default)]
     pub(in crate::config) probes: BTreeMap<String, Value>,
+}
+
+/// The maximum number of bytes of all files of a graph that uses the language: an expansion takes about four times as
+/// much memory.
+const MOST_TEXT: usize = 24 << 20;
+
+/// Returns the problem of a file that makes all files together too large.
+fn too_large(display: &str) -> Problem {
+    let what = format!("the files of a graph with expressions exceed {} MiB", MOST_TEXT >> 20);
+    Problem::new(Code::Budget, what)
+        .hint("a file without expressions, includes and variables may be larger: split the graph")
+        .at(Some(whole(display)))
 }
 
 /// The files and values of an expansion.
@@ -103,6 +115,12 @@ impl Inputs {
         self.bytes
     }
 
+    /// Returns the problem of graph files that are too large together.
+    pub(in crate::config::expand) fn refuse_large(&self) -> Option<Problem> {
+        let last = self.sources.last().filter(|_| self.bytes > MOST_TEXT)?;
+        Some(too_large(&last.display))
+    }
+
     /// Returns the index of a file; the file is read at its first use. `None` means that there is no such file.
     pub(in crate::config::expand) fn read(
         &mut self,
@@ -120,6 +138,12 @@ impl Inputs {
             self.sought.insert(path.clone());
             files::read_used(&path, display)?
         };
+        if let Some(source) = &source {
+            let bytes = self.bytes + source.text.len();
+            if bytes > MOST_TEXT {
+                return Err(too_large(&source.display));
+            }
+        }
         Ok(source.map(|source| {
             self.bytes += source.text.len();
             self.by_path.insert(source.path.clone(), self.sources.len());
