@@ -103,7 +103,7 @@ fn plain_edges_of_many_sets_are_bounded() {
     let noops = lines(600, |n| format!("  - {{name: n{n}, after: [\"exec[{}*]\"]}}\n", name(n)));
     let execs = lines(1000, |n| format!("  - {{name: {}{n}, cmd: /bin/true}}\n", name(700)));
     let graph = format!("graph: g\nresources:\n  noop:\n{noops}  exec:\n{execs}");
-    refused(&[("web.yaml", &graph)], "the edges with patterns are too many; the limit is 400 000");
+    refused(&[("web.yaml", &graph)], "the edges with patterns are too many; the limit is 300 000");
 }
 
 /// The order holds through an inactive resource between many others, by a vertex in its place.
@@ -132,6 +132,9 @@ fn many_inactive_resources_and_patterns_end_soon() {
     let tests = lines(10_000, |n| format!("  - {{name: t{n}, after: [\"noop[n{n}*]\"]}}\n"));
     let text = format!("graph: g\nresources:\n  noop:\n{noops}  - n10000\n  test:\n{tests}");
     let loaded = crate::language::Tree::new(&[("web.yaml", &text)]).load(&with_facts()).unwrap();
-    assert_eq!(loaded.vertices.len(), 10_001);
+    let is_declared = |name: &str| !name.starts_with("noop[barrier ");
+    let declared = loaded.vertices.iter().filter(|it| is_declared(&it.identity)).count();
+    assert_eq!(declared, 10_001);
+    assert!(loaded.vertices.len() + loaded.edges.len() < 50_000, "{}", loaded.edges.len());
     assert!(start.elapsed() < std::time::Duration::from_secs(20), "{:?}", start.elapsed());
 }

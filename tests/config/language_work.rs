@@ -75,6 +75,20 @@ fn a_variable_that_uses_many_ends_soon() {
     assert!(start.elapsed() < std::time::Duration::from_secs(20), "{:?}", start.elapsed());
 }
 
+/// Many variables, and long texts: the message comes before the memory is used.
+#[test]
+fn files_and_variables_are_bounded() {
+    let vars = lines(50_001, |n| format!("  v{n}: {n}\n"));
+    let graph = format!("graph: g\nvars:\n{vars}resources: {{}}\n");
+    refused(&[("web.yaml", &graph)], "the graph has more than 50000 variables");
+    let text = "x".repeat(17 << 20);
+    let large = "the files of a graph with expressions exceed 16 MiB";
+    let graph = format!("graph: g\nvars: {{a: {text}}}\nresources: {{}}\n");
+    refused(&[("web.yaml", &graph)], large);
+    let graph = "graph: g\nvars_files: [v.yaml]\nresources: {}\n";
+    refused(&[("web.yaml", graph), ("v.yaml", &format!("a: {text}\n"))], large);
+}
+
 /// A text of many expressions is read once, not once for each of them.
 #[test]
 fn a_text_of_many_expressions_ends_soon() {

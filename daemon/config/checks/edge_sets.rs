@@ -20,7 +20,7 @@ const MOST_NOTIFIED: usize = 10_000;
 const MOST_PLAIN: usize = 1000;
 
 /// The maximum number of plain edges that all sets of a graph make: each takes some hundred bytes.
-const MOST_OF_SETS: usize = 400_000;
+const MOST_OF_SETS: usize = 300_000;
 
 /// The edges of one declaration: their key, their direction and their position.
 #[derive(Clone, Copy, Debug)]
@@ -223,7 +223,7 @@ impl Validator<'_> {
             return true;
         }
         if before <= MOST_OF_SETS {
-            let what = "the edges with patterns are too many; the limit is 400 000";
+            let what = "the edges with patterns are too many; the limit is 300 000";
             let hint = "order the sets by one resource between them, such as a noop";
             let problem = Problem::new(Code::Limit, what).hint(hint);
             self.problems.push(problem.at(self.atlas.place(at)));

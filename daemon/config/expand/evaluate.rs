@@ -165,7 +165,7 @@ struct Checked {
 
 /// The number of problems with a hint that names the nearest word: the search among thousands of names takes long for
 /// thousands of problems.
-pub(super) const MOST_HINTS: usize = 100;
+pub(super) const MOST_HINTS: usize = 30;
 
 /// An expression in a file: its text, and the place of its first byte.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,7 @@ use crate::config::expand::evaluate::{Root, Written};
 use crate::config::expand::outcome::Outcome;
 use crate::config::expand::text::Part;
 use crate::config::expand::{Context, Expander};
-use crate::expressions::{MapKey, Value, ValueType};
+use crate::expressions::{MapKey, Shared, Value, ValueType};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -84,10 +84,10 @@ impl Expander<'_> {
 
 /// Returns the root of variables: the known values, and the types of those that wait for a probe.
 pub(super) fn with_types(
-    known: BTreeMap<String, Value>,
+    known: Shared<BTreeMap<String, Value>>,
     unknown: &BTreeMap<String, ValueType>,
 ) -> Root {
-    let root = Root::of(Value::Map(known.into()));
+    let root = Root::of(Value::Map(known));
     if unknown.is_empty() {
         return root;
     }

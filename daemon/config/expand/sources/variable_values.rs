@@ -13,7 +13,7 @@ use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
 use crate::config::scalar::Scalar;
 use crate::config::source_file::SourceFile;
-use crate::expressions::{Value, ValueType};
+use crate::expressions::{Shared, Value, ValueType};
 use crate::nearest_name::nearest;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,8 +25,10 @@ use std::sync::Arc;
 pub(in crate::config::expand) struct VariablePass {
     /// True for the facts of the last load.
     is_at_load: bool,
-    /// The values; none for a variable whose problem is reported.
-    values: BTreeMap<String, Option<Value>>,
+    /// The values, which the root of the variables shares.
+    known: Shared<BTreeMap<String, Value>>,
+    /// The variables whose problem is reported.
+    failed: BTreeSet<String>,
     /// The variables that wait for a resource, with the resource.
     unknown: BTreeMap<String, String>,
     /// The types of the variables that wait for a resource, as far as they are known.
@@ -75,23 +77,22 @@ impl Expander<'_> {
         for name in &names {
             self.evaluate_variable(name);
         }
-        let failed = self.variables.pass.values.iter().filter(|(_, value)| value.is_none());
-        let failed = failed.map(|(name, _)| name.clone()).collect();
-        let known = self.variables.pass.values.iter();
-        let known = known.filter_map(|(name, value)| Some((name.clone(), value.clone()?)));
+        let pass = &self.variables.pass;
         Vars {
-            root: with_types(known.collect(), &self.variables.pass.unknown_types),
-            unknown: self.variables.pass.unknown.clone(),
-            from_probes: self.variables.pass.from_probes.clone(),
-            failed,
+            root: with_types(pass.known.clone(), &pass.unknown_types),
+            unknown: pass.unknown.clone(),
+            from_probes: pass.from_probes.clone(),
+            failed: pass.failed.clone(),
             at_load: None,
         }
     }
 
     /// Evaluates one variable, and before it the variables that it uses.
     fn evaluate_variable(&mut self, name: &str) {
-        if self.variables.pass.values.contains_key(name)
-            || self.variables.pass.unknown.contains_key(name)
+        let pass = &self.variables.pass;
+        if pass.known.contains_key(name)
+            || pass.failed.contains(name)
+            || pass.unknown.contains_key(name)
         {
             return;
         }
@@ -106,14 +107,14 @@ impl Expander<'_> {
         self.variables.open.pop();
         match value {
             Outcome::Known(value) => {
-                self.variables.pass.values.insert(name.to_owned(), Some(value));
+                self.variables.pass.known.insert(name.to_owned(), value);
             }
             Outcome::Unknown(until) => {
                 self.variables.pass.unknown.insert(name.to_owned(), until);
             }
             Outcome::Failed => {
                 self.is_complete = false;
-                self.variables.pass.values.insert(name.to_owned(), None);
+                self.variables.pass.failed.insert(name.to_owned());
             }
         }
     }
@@ -203,9 +204,9 @@ impl Expander<'_> {
             if self.variables.pass.from_probes.contains(variable) {
                 self.variables.pass.from_probes.insert(name.to_owned());
             }
-            match self.variables.pass.values.get(variable) {
-                Some(Some(value)) => drop(own.insert(variable.to_owned(), value.clone())),
-                Some(None) => return Outcome::Failed,
+            match self.variables.pass.known.get(variable) {
+                Some(value) => drop(own.insert(variable.to_owned(), value.clone())),
+                None if self.variables.pass.failed.contains(variable) => return Outcome::Failed,
                 None => {
                     let until =
                         self.variables.pass.unknown.get(variable).cloned().unwrap_or_default();
@@ -231,7 +232,7 @@ impl Expander<'_> {
         let types = types.iter().filter(|(variable, _)| unknown.contains_key(*variable));
         let types = types.map(|(variable, of)| (variable.clone(), of.clone())).collect();
         context.scope.vars = Arc::new(Vars {
-            root: with_types(own, &types),
+            root: with_types(own.into(), &types),
             unknown: unknown.clone(),
             from_probes,
             failed: BTreeSet::new(),

@@ -9,6 +9,9 @@ use crate::config::problem::{Place, Problem, quoted};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// The maximum number of variables: each takes about a kilobyte.
+const MOST_VARIABLES: usize = 50_000;
+
 /// The definitions of all variables, and the values so far.
 #[derive(Default)]
 pub(in crate::config::expand) struct Variables {
@@ -225,6 +228,18 @@ impl Expander<'_> {
 
     fn add_definition(&mut self, name: String, definition: Definition) {
         self.variables.evaluated = None;
+        let is_new = !self.variables.defined.contains_key(&name);
+        if is_new && self.variables.defined.len() >= MOST_VARIABLES {
+            if !self.used.is_over {
+                self.used.is_over = true;
+                self.is_complete = false;
+                let what = format!("the graph has more than {MOST_VARIABLES} variables");
+                let problem = Problem::new(Code::Budget, what);
+                let hint = "a list or a map in one variable holds many values";
+                self.problems.push(problem.hint(hint).at(definition.place()));
+            }
+            return;
+        }
         let all = self.variables.defined.entry(name).or_default();
         let at = all.partition_point(|known| known.layer <= definition.layer);
         all.insert(at, definition);
