@@ -78,11 +78,11 @@ fn a_variable_that_uses_many_ends_soon() {
 /// Many variables, and long texts: the message comes before the memory is used.
 #[test]
 fn files_and_variables_are_bounded() {
-    let vars = lines(50_001, |n| format!("  v{n}: {n}\n"));
+    let vars = lines(40_001, |n| format!("  v{n}: {n}\n"));
     let graph = format!("graph: g\nvars:\n{vars}resources: {{}}\n");
-    refused(&[("web.yaml", &graph)], "the graph has more than 50000 variables");
-    let text = "x".repeat(17 << 20);
-    let large = "the files of a graph with expressions exceed 16 MiB";
+    refused(&[("web.yaml", &graph)], "the graph has more than 40000 variables");
+    let text = "x".repeat(13 << 20);
+    let large = "the files of a graph with expressions exceed 12 MiB";
     let graph = format!("graph: g\nvars: {{a: {text}}}\nresources: {{}}\n");
     refused(&[("web.yaml", &graph)], large);
     let graph = "graph: g\nvars_files: [v.yaml]\nresources: {}\n";

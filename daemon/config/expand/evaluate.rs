@@ -163,9 +163,9 @@ struct Checked {
     _probes: Arc<BTreeMap<String, ValueType>>,
 }
 
-/// The number of problems with a hint that names the nearest word: the search among thousands of names takes long for
-/// thousands of problems.
-pub(super) const MOST_HINTS: usize = 30;
+/// The number of comparisons of words for hints that name the nearest one: the search among thousands of names takes
+/// long for thousands of problems.
+const MOST_COMPARED: usize = 200_000;
 
 /// An expression in a file: its text, and the place of its first byte.
 #[derive(Clone, Copy, Debug)]
@@ -329,7 +329,7 @@ impl Expander<'_> {
             return checked.result.clone();
         }
         let with_facts = text.contains("facts");
-        let wants_hints = self.problems.errors() < MOST_HINTS;
+        let wants_hints = self.wants_hints();
         let names = environment(scope, (context.is_module(), with_facts), &self.cache);
         let names = names.with_hints(wants_hints);
         let mut result = expression.check(&names);
@@ -349,6 +349,12 @@ impl Expander<'_> {
         result
     }
 
+    /// Returns true if the next problem gets a hint that names the nearest word.
+    pub(super) fn wants_hints(&self) -> bool {
+        let names = self.variables.count().max(100);
+        self.problems.errors().saturating_mul(names) < MOST_COMPARED
+    }
+
     /// Reports the unknown names of an expression besides that of its first problem.
     fn report_other_names(
         &mut self,
@@ -356,7 +362,7 @@ impl Expander<'_> {
         written: Written<'_>,
         (expression, first): (&Expression, &ExpressionError),
     ) {
-        if self.problems.errors() >= MOST_HINTS || expression.dependencies().len() < 2 {
+        if !self.wants_hints() || expression.dependencies().len() < 2 {
             return;
         }
         let names = environment(&context.scope, (context.is_module(), true), &self.cache);
@@ -418,8 +424,7 @@ impl Expander<'_> {
                     let of = quoted(&item.of);
                     let what =
                         format!("items of `{of}` have no `{step}`; they have {}", known.join(", "));
-                    let known =
-                        if self.problems.errors() < MOST_HINTS { known } else { Vec::new() };
+                    let known = if self.wants_hints() { known } else { Vec::new() };
                     let near = nearest(step, known.iter().copied());
                     let hint = near.map(|near| format!("did you mean `{near}`?"));
                     let at = written.text.find(step).unwrap_or_default();

@@ -35,7 +35,7 @@ pub(in crate::config) struct GivenValues {
 
 /// The maximum number of bytes of all files of a graph that uses the language: an expansion takes about five times as
 /// much memory.
-const MOST_TEXT: usize = 16 << 20;
+const MOST_TEXT: usize = 12 << 20;
 
 /// Returns the problem of a file that makes all files together too large.
 fn too_large(display: &str) -> Problem {

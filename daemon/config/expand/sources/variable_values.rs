@@ -3,7 +3,7 @@
 
 use super::variables::{Definition, Source};
 use crate::config::document::tree::Node;
-use crate::config::expand::evaluate::{MOST_HINTS, Vars};
+use crate::config::expand::evaluate::Vars;
 use crate::config::expand::names::{is_from_probe, missing_value};
 use crate::config::expand::outcome::Outcome;
 use crate::config::expand::sources::probe_types::with_types;
@@ -192,7 +192,7 @@ impl Expander<'_> {
             }
             if !self.variables.defined.contains_key(variable) {
                 let names = self.variables.defined.keys().map(String::as_str);
-                let near = (self.problems.errors() < MOST_HINTS).then(|| nearest(variable, names));
+                let near = self.wants_hints().then(|| nearest(variable, names));
                 let near = near.flatten();
                 let hint = near.map(|near| format!("did you mean `vars.{near}`?"));
                 let what = format!("no variable `{}`", quoted(variable));

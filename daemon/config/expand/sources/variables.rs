@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The maximum number of variables: each takes about a kilobyte.
-const MOST_VARIABLES: usize = 50_000;
+const MOST_VARIABLES: usize = 40_000;
 
 /// The definitions of all variables, and the values so far.
 #[derive(Default)]
@@ -25,6 +25,13 @@ pub(in crate::config::expand) struct Variables {
     pub(super) open: Vec<String>,
     /// The result, as long as no definition is added.
     pub(super) evaluated: Option<Arc<Vars>>,
+}
+
+impl Variables {
+    /// Returns the number of variables.
+    pub(in crate::config::expand) fn count(&self) -> usize {
+        self.defined.len()
+    }
 }
 
 /// One definition of a variable.
