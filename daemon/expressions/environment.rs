@@ -83,6 +83,11 @@ impl Environment {
         self
     }
 
+    /// Returns the number of known keys that a message looks at.
+    const fn most_listed(&self) -> usize {
+        if self.is_brief { LISTED } else { usize::MAX }
+    }
+
     /// Returns the type of a root.
     #[must_use]
     pub fn root_type(&self, name: &str) -> Option<&ValueType> {
@@ -113,9 +118,8 @@ impl Environment {
             let (next, may_be_absent) = match &resolved.value_type {
                 Cow::Borrowed(ValueType::Map(known)) => {
                     let Some(found) = known.get(key) else {
-                        let most = if self.is_brief { LISTED } else { usize::MAX };
                         let known: Vec<&str> =
-                            known.keys().map(String::as_str).take(most).collect();
+                            known.keys().map(String::as_str).take(self.most_listed()).collect();
                         return Err(unknown_key(root, keys, index, &known, range));
                     };
                     (&found.value_type, found.optional)

@@ -314,7 +314,9 @@ impl Validator<'_> {
             std::mem::take(&mut self.ties).into_iter().partition(is_led);
         self.ties = ties;
         let mut inner = InnerEdges::default();
-        through.into_iter().for_each(|tie| inner.insert(tie, led));
+        for tie in through {
+            inner.insert(tie, led);
+        }
         for inactive in led.iter().copied() {
             let (before, after) = inner.take(inactive);
             let pairs = before.len().saturating_mul(after.len());

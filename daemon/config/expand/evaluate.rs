@@ -414,6 +414,7 @@ impl Expander<'_> {
     ) -> bool {
         let Some(item) = context.scope.item.clone() else { return true };
         let Some(joined) = &item.joined else { return true };
+        let if_hints = self.wants_hints().then_some(());
         for name in names.iter().filter(|name| name.starts_with("item.")) {
             let mut of_type: &ValueType = joined;
             let mut value: Option<&Value> = Some(&item.root.value);
@@ -424,8 +425,8 @@ impl Expander<'_> {
                     let of = quoted(&item.of);
                     let what =
                         format!("items of `{of}` have no `{step}`; they have {}", known.join(", "));
-                    let known = if self.wants_hints() { known } else { Vec::new() };
-                    let near = nearest(step, known.iter().copied());
+                    let most = if_hints.map_or(0, |()| known.len());
+                    let near = nearest(step, known.iter().copied().take(most));
                     let hint = near.map(|near| format!("did you mean `{near}`?"));
                     let at = written.text.find(step).unwrap_or_default();
                     let problem = Problem::new(Code::Loop, what).hint_if(hint);

@@ -95,18 +95,14 @@ fn products(code: &str) -> Vec<Product> {
 /// Returns the letters outside of quoted texts, with their offsets.
 fn outside_quotes(code: &str) -> impl Iterator<Item = (usize, char)> {
     let mut quote = None;
-    code.char_indices().filter(move |(_, letter)| match quote {
-        Some(open) => {
-            if open == *letter {
-                quote = None;
-            }
-            false
+    code.char_indices().filter(move |(_, letter)| {
+        if let Some(open) = quote {
+            quote = (open != *letter).then_some(open);
+            return false;
         }
-        None => {
-            let is_quote = ['"', '\''].contains(letter);
-            quote = is_quote.then_some(*letter);
-            !is_quote
-        }
+        let is_quote = ['"', '\''].contains(letter);
+        quote = is_quote.then_some(*letter);
+        !is_quote
     })
 }
 
