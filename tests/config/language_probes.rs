@@ -180,7 +180,7 @@ fn fields_are_checked_before_a_probe_answers() {
     };
     let problems = Tree::new(&[("web.yaml", &file("mode: \"09\""))]).problems(&kinds);
     assert!(problems.contains("mode"), "{problems}");
-    let right = file("mode: \"0640\", validate: \"/bin/true %s\", backup: .old");
+    let right = file("mode: \"0640\", validate: \"/bin/true %s\"");
     Tree::new(&[("web.yaml", &right)]).load(&kinds).unwrap();
 }
 
