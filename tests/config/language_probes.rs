@@ -175,7 +175,7 @@ fn fields_are_checked_before_a_probe_answers() {
     let kinds = Options { kinds: steadfast::config::KindSet::of_this_build(), ..with_facts() };
     let file = |fields: &str| {
         format!(
-            "graph: g\nresources:\n  file:\n  - {{name: /srv/a, template: {{text: \"{{{{ x }}}}\"}}, with: {{x: \"${{probe.p}}\"}}, {fields}}}\n  probe:\n  - {{name: p, cmd: /bin/true}}\n"
+            "graph: g\nresources:\n  file:\n  - {{name: /srv/a, template: {{text: \"{{{{ x }}}}\"}}, with: {{x: \"${{probe.p}}\"}}, {fields}}}\n  probe:\n  - {{name: p, cmd: [/bin/true]}}\n"
         )
     };
     let problems = Tree::new(&[("web.yaml", &file("mode: \"09\""))]).problems(&kinds);
