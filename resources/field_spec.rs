@@ -40,6 +40,8 @@ pub struct FieldSpec {
     pub example: Option<&'static str>,
     /// Fields that exclude this one.
     pub conflicts_with: &'static [&'static str],
+    /// The keys of the field in its map form, each with the field that it gives; empty for a field without such a form.
+    pub parts: &'static [(&'static str, &'static str)],
     /// The expressions that the field allows; none for a field without a decision.
     pub mode: Option<FieldMode>,
 }
@@ -127,6 +129,7 @@ impl FieldSpec {
             default: None,
             example: None,
             conflicts_with: &[],
+            parts: &[],
             mode: None,
         }
     }
@@ -176,6 +179,13 @@ impl FieldSpec {
     #[must_use]
     pub const fn conflicts_with(mut self, fields: &'static [&'static str]) -> Self {
         self.conflicts_with = fields;
+        self
+    }
+
+    /// Sets the keys of the map form, each with the field that it gives.
+    #[must_use]
+    pub const fn parts(mut self, parts: &'static [(&'static str, &'static str)]) -> Self {
+        self.parts = parts;
         self
     }
 

@@ -3,10 +3,11 @@
 use super::args::{Check, selectors};
 use super::exit::Exit;
 use super::load_graph::{self, options};
-use super::output::{count, eprint, out_json, plain, print, say_warnings};
+use super::output::{count, eprint, error, out_json, plain, print, say_warnings};
 use crate::config;
 use crate::selection::Selector;
 use serde_json::json;
+use std::path::Path;
 
 /// Checks a graph, or makes a running daemon check resources again.
 pub(super) fn check(args: &Check) -> Exit {
@@ -17,6 +18,11 @@ pub(super) fn check(args: &Check) -> Exit {
     if let Some(resources) = resources {
         let selectors = selectors(&resources, args.graph.labels.as_deref());
         return super::client::check(&args.socket, selectors);
+    }
+    if let [path] = args.graph.graphs.as_slice()
+        && let Some(folder) = config::module_folder(path)
+    {
+        return check_module(args, &folder);
     }
     let options = match options(&args.graph) {
         Ok(options) => options,
@@ -52,6 +58,42 @@ pub(super) fn check(args: &Check) -> Exit {
     }
 }
 
+/// Checks the declarations of a module, and runs its cases if it has some.
+fn check_module(args: &Check, folder: &Path) -> Exit {
+    let kinds = config::KindSet::of_this_build();
+    let page = match config::describe_module(folder, &kinds) {
+        Ok(page) => page,
+        Err(rejected) => return load_graph::report_rejected(&rejected, args.json),
+    };
+    let has_cases = folder.join("cases").is_dir();
+    let cases = if has_cases { config::test_module(folder, &kinds) } else { Ok(Vec::new()) };
+    let cases = match cases {
+        Ok(cases) => cases,
+        Err(problem) => {
+            error(problem.to_string().trim_end(), None);
+            return Exit::Graph;
+        }
+    };
+    let failed: Vec<_> = cases.iter().filter(|it| !it.differences.is_empty()).collect();
+    let (params, resources) = (page.params.len(), page.resources.len());
+    if args.json {
+        out_json(
+            &json!({"module": page.name, "problems": [], "cases": cases.len(), "failed": failed.len()}),
+        );
+    } else {
+        for case in &failed {
+            eprint(format!(
+                "FAIL: {}: see `steadfast test`",
+                plain(&case.file.display().to_string())
+            ));
+        }
+        let words = format!("{}, {}", count(params, "parameter"), count(resources, "resource"));
+        let tested = format!("{}, {} failed", count(cases.len(), "case"), failed.len());
+        print(format!("valid: module {}: {words}; {tested}", plain(&page.name)));
+    }
+    if failed.is_empty() { Exit::Well } else { Exit::Failed }
+}
+
 /// Prints one piece of advice.
 fn say_advice(finding: &config::Finding) {
     let place = &finding.place;
@@ -70,5 +112,5 @@ fn is_resource(text: &str) -> bool {
         Selector::Instance(_) | Selector::Labels(_) => true,
         Selector::Word(_) | Selector::Name(_) => false,
     };
-    is_form && !std::path::Path::new(text).exists()
+    is_form && !Path::new(text).exists()
 }

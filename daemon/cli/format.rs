@@ -3,9 +3,9 @@
 use super::args::FormatFiles;
 use super::exit::Exit;
 use super::output::{error, plain, print};
-use crate::config::format_graph;
+use crate::config::{format_graph, is_graph};
 use std::io::{Read as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The maximum size of a file in bytes.
 const LARGEST: u64 = 64 * 1024 * 1024;
@@ -13,7 +13,14 @@ const LARGEST: u64 = 64 * 1024 * 1024;
 /// Formats files in place, or standard input to standard output.
 pub(super) fn format_files(args: &FormatFiles) -> Exit {
     let mut exit = Exit::Well;
-    for path in &args.files {
+    let files = match all_files(&args.files) {
+        Ok(files) => files,
+        Err((path, problem)) => {
+            error(format!("{}: {problem}", plain(&path.display().to_string())), None);
+            return Exit::Failed;
+        }
+    };
+    for path in &files {
         let shown = plain(&path.display().to_string());
         match format_file(path, args.check) {
             Ok(Outcome::Same) => {}
@@ -29,6 +36,36 @@ pub(super) fn format_files(args: &FormatFiles) -> Exit {
         }
     }
     exit
+}
+
+/// Returns the files to format: a folder stands for the YAML files in it and below, hidden ones left out.
+fn all_files(given: &[PathBuf]) -> Result<Vec<PathBuf>, (PathBuf, std::io::Error)> {
+    let mut files = Vec::new();
+    for path in given {
+        if !path.is_dir() {
+            files.push(path.clone());
+            continue;
+        }
+        let mut below = Vec::new();
+        let mut open = vec![path.clone()];
+        while let Some(folder) = open.pop() {
+            let entries = std::fs::read_dir(&folder).map_err(|error| (folder.clone(), error))?;
+            for entry in entries {
+                let entry = entry.map_err(|error| (folder.clone(), error))?;
+                let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+                // A link could lead out of the folder.
+                let kind = entry.file_type().map_err(|error| (entry.path(), error))?;
+                if kind.is_dir() && !is_hidden {
+                    open.push(entry.path());
+                } else if kind.is_file() && !is_hidden && is_graph(&entry.path()) {
+                    below.push(entry.path());
+                }
+            }
+        }
+        below.sort();
+        files.extend(below);
+    }
+    Ok(files)
 }
 
 enum Outcome {

@@ -43,6 +43,14 @@ pub(super) fn complete(command: &mut Command) -> Result<(), Exit> {
         }
         Command::Drift(drift) => drop(of(&mut drift.graph)?),
         Command::Graph(show) => drop(of(&mut show.graph)?),
+        Command::Eval(evaluate) => {
+            let settings = find(&mut evaluate.graph).map_err(|unusable| unusable.report())?;
+            match merge(&mut evaluate.graph, &settings) {
+                // An expression needs no graph.
+                Ok(()) | Err(Unusable::NoGraph) => {}
+                Err(unusable) => return Err(unusable.report()),
+            }
+        }
         // Labels without a graph select resources of the daemon.
         Command::Check(check) if check.graph.graphs.is_empty() && check.graph.labels.is_some() => {}
         Command::Check(check) => {

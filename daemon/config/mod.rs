@@ -37,7 +37,9 @@ pub use checks::collections::CollectedExport;
 pub use checks::semaphores::RESERVED;
 pub use declared_text::declared_lines;
 pub use expand::ask::{Evaluated, Layer, evaluate_expression};
-pub use expand::modules::module_page::{ModulePage, ModuleParam, ModuleResource, describe_module};
+pub use expand::modules::module_page::{
+    ModulePage, ModuleParam, ModuleResource, describe_module, module_folder,
+};
 pub use expand::words::language_words;
 pub use format::{NotFormatted, format_graph};
 pub use lint::{Finding, LINTS, find_advice, refresh_action};

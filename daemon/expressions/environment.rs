@@ -14,6 +14,8 @@ use std::sync::Arc;
 pub struct Environment {
     roots: Vec<Root>,
     refused: Vec<(String, String)>,
+    /// True if the message about an unknown key looks at few of the known ones only.
+    is_brief: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -23,6 +25,9 @@ struct Root {
     /// The subject of messages about unknown keys, such as ``items of `vars.sites` ``.
     about: Option<String>,
 }
+
+/// The number of known keys that a message lists, and one more.
+const LISTED: usize = 9;
 
 /// The type of a name, and its first part that may be absent.
 #[derive(Debug)]
@@ -70,6 +75,19 @@ impl Environment {
         self
     }
 
+    /// Chooses between messages that name the nearest of all known keys and messages that look at few of them: the
+    /// search among thousands of names takes long for thousands of problems.
+    #[must_use]
+    pub const fn with_hints(mut self, wants_hints: bool) -> Self {
+        self.is_brief = !wants_hints;
+        self
+    }
+
+    /// Returns the number of known keys that a message looks at.
+    const fn most_listed(&self) -> usize {
+        if self.is_brief { LISTED } else { usize::MAX }
+    }
+
     /// Returns the type of a root.
     #[must_use]
     pub fn root_type(&self, name: &str) -> Option<&ValueType> {
@@ -100,7 +118,8 @@ impl Environment {
             let (next, may_be_absent) = match &resolved.value_type {
                 Cow::Borrowed(ValueType::Map(known)) => {
                     let Some(found) = known.get(key) else {
-                        let known: Vec<&str> = known.keys().map(String::as_str).collect();
+                        let known: Vec<&str> =
+                            known.keys().map(String::as_str).take(self.most_listed()).collect();
                         return Err(unknown_key(root, keys, index, &known, range));
                     };
                     (&found.value_type, found.optional)
@@ -184,8 +203,8 @@ fn unknown_key(
     let key = keys.get(index).map(String::as_str).unwrap_or_default();
     let above = keys.get(..index).unwrap_or_default().join(".");
     let near = nearest(key, known.iter().copied());
-    let mut names: Vec<&str> = known.iter().copied().take(9).collect();
-    if names.len() == 9 {
+    let mut names: Vec<&str> = known.iter().copied().take(LISTED).collect();
+    if names.len() == LISTED {
         names.pop();
         names.push("…");
     }

@@ -102,6 +102,14 @@ impl Expression {
         type_of(&self.inner.node, environment)
     }
 
+    /// Returns the problem of each name that the environment does not have.
+    #[must_use]
+    pub fn unknown_names(&self, environment: &Environment) -> Vec<ExpressionError> {
+        let mut problems = Vec::new();
+        collect_unknown_names(&self.inner.node, environment, &mut problems);
+        problems
+    }
+
     /// Checks that the expression is a condition.
     ///
     /// # Errors
@@ -139,6 +147,18 @@ fn has_call(node: &Node) -> bool {
     let mut found = matches!(node.kind, NodeKind::Call(..));
     node.visit_children(&mut |child| found |= has_call(child));
     found
+}
+
+/// Adds the problems of the unknown names in a node.
+fn collect_unknown_names(
+    node: &Node,
+    environment: &Environment,
+    problems: &mut Vec<ExpressionError>,
+) {
+    if let NodeKind::Path(path) = &node.kind {
+        problems.extend(environment.resolve(path, node.range()).err());
+    }
+    node.visit_children(&mut |child| collect_unknown_names(child, environment, problems));
 }
 
 /// Adds the names that a node uses.

@@ -2,20 +2,21 @@
 
 use crate::expressions::evaluation::program::EngineValues;
 use crate::expressions::value::Value;
-use std::cell::{RefCell, RefMut};
+use std::cell::{Cell, RefCell, RefMut};
 
 /// The values of one place, by root.
 #[derive(Clone, Debug, Default)]
 pub struct Scope<'a> {
     roots: Vec<(&'a str, &'a Value)>,
     engine_values: Option<&'a RefCell<EngineValues>>,
+    work: Option<&'a Cell<u64>>,
 }
 
 impl<'a> Scope<'a> {
     /// Creates a scope without values.
     #[must_use]
     pub const fn new() -> Self {
-        Self { roots: Vec::new(), engine_values: None }
+        Self { roots: Vec::new(), engine_values: None, work: None }
     }
 
     /// Adds or replaces a root.
@@ -31,6 +32,20 @@ impl<'a> Scope<'a> {
     pub const fn with_engine_values(mut self, values: &'a RefCell<EngineValues>) -> Self {
         self.engine_values = Some(values);
         self
+    }
+
+    /// Adds the work of each evaluation to a counter; one unit is an instruction, an item or 64 bytes of data.
+    #[must_use]
+    pub const fn with_work(mut self, work: &'a Cell<u64>) -> Self {
+        self.work = Some(work);
+        self
+    }
+
+    /// Adds the work of an evaluation.
+    pub(super) fn add_work(&self, units: u64) {
+        if let Some(work) = self.work {
+            work.set(work.get().saturating_add(units));
+        }
     }
 
     /// Returns the shared values of the engine, if there are some.

@@ -91,6 +91,14 @@ impl<T> Shared<T> {
     }
 }
 
+impl<T> Shared<T> {
+    /// Returns true if both have one content.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
 impl<T: Clone> Shared<T> {
     /// Returns the content; copies it if other values share it.
     #[must_use]

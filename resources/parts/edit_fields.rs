@@ -41,11 +41,15 @@ pub(crate) const CREATE: FieldSpec = FieldSpec::new(
     "Creates a missing file with mode 0644, or 0600 for a secret. Otherwise a missing file is a failure.",
 ).receives(Receives::Shown)
 .default("false");
+/// The map form of `validate`.
+pub(crate) const VALIDATE_PARTS: &[(&str, &str)] =
+    &[("args", "validate"), ("in_place", "in_place")];
 pub(crate) const VALIDATE: FieldSpec = FieldSpec::new(
     "validate",
     FieldType::Texts,
-    "Command that must accept the new file first, as a string or a list: visudo -cf %s. %s is the path of the staged file. Timeout: one minute.",
+    "Command that must accept the new file first, as a string or a list: visudo -cf %s. %s is the path of the staged file. Timeout: one minute. In place: {args: [nginx, -t], in_place: true}.",
 ).guarded().receives(Receives::Shown).mode(FieldMode::Argv(""))
+.parts(VALIDATE_PARTS)
 .example("visudo -cf %s");
 pub(crate) const IN_PLACE: FieldSpec = FieldSpec::new(
     "in_place",

@@ -36,20 +36,6 @@ fn alias_bombs_are_refused() {
     refused_soon("graph: g\nresources: &a\n  noop: [*a]\n", "the alias is recursive");
 }
 
-/// K8 of an attack: patterns in many resources make no more edges than fit into the memory.
-#[test]
-fn patterns_make_a_bounded_number_of_edges() {
-    let mut text = String::from("graph: g\nresources:\n  noop:\n");
-    for number in 0..1100 {
-        writeln!(text, "  - {{name: n{number}, after: [\"file[*]\"]}}").unwrap();
-    }
-    text.push_str("  file:\n");
-    for number in 0..950 {
-        writeln!(text, "  - {{name: /f{number}}}").unwrap();
-    }
-    refused_soon(&text, "the edges with patterns are too many; the limit is 1 000 000");
-}
-
 /// S-10: a nesting of 100 000 levels is rejected, in each notation.
 #[test]
 fn deep_nesting_is_refused() {

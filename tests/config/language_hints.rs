@@ -66,6 +66,13 @@ fn hints_for_foreign_words_repeat_the_value() {
         ("file", "src: files/a", "write: source: files/a"),
         ("file", "ensure: present", "write: state: exists"),
         ("file", "ensure: absent", "write: state: absent"),
+        ("file", "ensure: directory", "write: path: /absolute/path/"),
+        ("file", "ensure: link", "write: symlink: /absolute/path"),
+        ("file", "dest: a", "write: path: /absolute/path/a"),
+        ("file", "dest: /a", "write: path: /a"),
+        ("file", "target: a", "write: symlink: a"),
+        ("pkg", "ensure: latest", "write: state: newest"),
+        ("pkg", "ensure: '1.2-3'", "write: state: 1.2-3"),
         ("svc", "ensure: stopped", "write: state: stopped"),
         ("svc", "enabled: false", "write: startup: disabled"),
         ("svc", "running: true", "write: state: running"),
@@ -95,6 +102,24 @@ fn a_job_of_cron_is_read_by_a_shell() {
     assert!(said.contains("pass it as `env: {PORT: \"${vars.port}\"}`"), "{said}");
     let loaded = accepted(&[("web.yaml", &graph("/bin/a ${PORT}"))]);
     assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
+}
+
+/// One field, one text and one expression report all of their problems in one run.
+#[test]
+fn one_field_reports_all_of_its_problems() {
+    for (field, names) in [
+        ("args: [\"${vars.a1}\", \"${vars.b1}\"]", 2),
+        ("env: {A: \"${vars.a1}\", B: \"x ${vars.b1} ${vars.c1}\"}, args: [a]", 3),
+        ("args: [a], timeout: \"${vars.a1 + vars.b1}\"", 2),
+        ("args: [\"${vars.a1} ${vars.b1}\"], meta: {retry: \"${vars.c1}\"}", 3),
+    ] {
+        let graph =
+            format!("graph: g\nvars: {{v: 1}}\nresources:\n  exec:\n  - {{name: e, {field}}}\n");
+        let said = problems(&[("web.yaml", &graph)]);
+        for name in ["a1", "b1", "c1"].iter().take(names) {
+            assert!(said.contains(&format!("no variable `{name}`")), "{field}: {said}");
+        }
+    }
 }
 
 /// All values of `with` are judged in one run, and a list is named by its text.

@@ -94,6 +94,96 @@ fn a_parameter_may_wait_for_a_probe() {
     }
 }
 
+/// A cycle through an expression with a probe is found before the probe has answered.
+#[test]
+fn cycles_through_probes_are_found_at_load() {
+    let graph = |probe: &str, file: &str| {
+        format!(
+            "graph: g\nvars: {{w: \"${{probe.p}}\"}}\nresources:\n  probe:\n  - {{name: p, cmd: [/bin/true], type: text, {probe}}}\n  noop:\n  - {{name: mid, after: [\"test[t]\"]}}\n  test:\n  - {{name: t, {file}}}\n"
+        )
+    };
+    for (probe, file, count) in [
+        ("after: [\"test[t]\"]", "text: \"${probe.p}\"", 2),
+        ("after: [\"test[t]\"]", "text: \"${vars.w}\"", 2),
+        ("after: [\"noop[mid]\"]", "when: probe.p != \"\"", 3),
+        ("after: [\"noop[*]\"]", "text: \"${probe.p}\"", 3),
+    ] {
+        let problems = Tree::new(&[("web.yaml", &graph(probe, file))]).problems(&with_facts());
+        let expected = format!("dependency cycle of {count} resources");
+        assert!(problems.contains(&expected), "{probe} {file}: {problems}");
+        assert_eq!(problems.matches("dependency cycle").count(), 1, "{problems}");
+        assert!(problems.contains("test[t] waits for probe[p]"), "{problems}");
+    }
+    for (probe, file) in [
+        ("poll: 1h", "text: \"${probe.p}\""),
+        ("after: [\"test[t]\"]", "when: false, text: \"${probe.p}\""),
+    ] {
+        accepted(&[("web.yaml", &graph(probe, file))]);
+    }
+}
+
+/// Rule 11: a probe that a module exports has a name in expressions outside; another one has none.
+#[test]
+fn an_exported_probe_is_used_outside_of_its_module() {
+    let web = |name: &str| {
+        format!(
+            "graph: g\nmodules: [{{use: m, as: shop.v1}}]\nresources:\n  test:\n  - {{name: t, when: 'probe[\"shop.v1/{name}\"] > 3', int: '${{probe[\"shop.v1/{name}\"]}}'}}\n"
+        )
+    };
+    let module = "module: m\nresources:\n  probe:\n  - {name: load, cmd: [/bin/true], type: int}\n  - {name: own, cmd: [/bin/true], type: int}\nexports: {load: \"probe[load]\"}\n";
+    let files = [("web.yaml", web("load")), ("m/m.yaml", module.to_owned())];
+    let files: Vec<(&str, &str)> =
+        files.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    let loaded = accepted(&files);
+    assert_eq!(loaded.inactive[0].to_string(), "unknown until shop.v1/probe[load]");
+    assert_eq!(loaded.used.probes.iter().map(String::as_str).collect::<Vec<_>>(), ["shop.v1/load"]);
+    let answers = |value: i64| {
+        let probes = BTreeMap::from([("shop.v1/load".to_owned(), Value::Int(value))]);
+        Options { probes: Some(Arc::new(probes)), ..with_facts() }
+    };
+    let loaded = Tree::new(&files).load(&answers(4)).unwrap();
+    assert!(has_edge(&loaded, "shop.v1/probe[load]", "test[t]"), "{:?}", edges(&loaded));
+    assert_eq!(Tree::new(&files).load(&answers(1)).unwrap().inactive.len(), 1);
+    for (name, message) in [
+        ("own", "`own` is not exported by module `m`"),
+        ("lod", "the graph has no resource `shop.v1/probe[lod]`"),
+    ] {
+        let text = web(name);
+        let problems =
+            Tree::new(&[("web.yaml", &text), ("m/m.yaml", module)]).problems(&with_facts());
+        assert!(problems.contains(message), "{problems}");
+    }
+}
+
+/// The known fields of a resource that waits for a probe are checked before the answer.
+#[test]
+fn fields_are_checked_before_a_probe_answers() {
+    let graph = |fields: &str| {
+        format!(
+            "graph: g\nresources:\n  test:\n  - {{name: t, text: \"${{probe.flag}}\", {fields}}}\n{PROBES}"
+        )
+    };
+    for (fields, message) in [
+        ("int: abc", "`int`"),
+        ("txet: a", "unknown key `txet`"),
+        ("meta: {retry: abc}", "`retry`"),
+        ("labels: [1]", "`labels`"),
+    ] {
+        let problems = Tree::new(&[("web.yaml", &graph(fields))]).problems(&with_facts());
+        assert!(problems.contains(message), "{fields}: {problems}");
+    }
+    let kinds = Options { kinds: steadfast::config::KindSet::of_this_build(), ..with_facts() };
+    let file = |fields: &str| {
+        format!(
+            "graph: g\nresources:\n  file:\n  - {{name: /srv/a, template: {{text: \"{{{{ x }}}}\"}}, with: {{x: \"${{probe.p}}\"}}, {fields}}}\n  probe:\n  - {{name: p, cmd: [/bin/true]}}\n"
+        )
+    };
+    let problems = Tree::new(&[("web.yaml", &file("mode: \"09\""))]).problems(&kinds);
+    assert!(problems.contains("mode"), "{problems}");
+    let right = file("mode: \"0640\", validate: \"/bin/true %s\"");
+    Tree::new(&[("web.yaml", &right)]).load(&kinds).unwrap();
+}
+
 /// Rule 11: a probe in the condition of a use or an include comes before its resources.
 #[test]
 fn a_probe_in_a_condition_of_many_resources_comes_first() {

@@ -8,7 +8,9 @@
 mod accepted;
 mod advice;
 mod bounds;
+mod edge_sets;
 mod field_modes;
+mod field_parts;
 mod formatting;
 mod generated_language;
 mod generators;
@@ -25,6 +27,7 @@ mod language_memory;
 mod language_messages;
 mod language_modules;
 mod language_probes;
+mod language_work;
 mod language_world;
 mod refused;
 mod schema;

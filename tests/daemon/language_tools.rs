@@ -65,6 +65,87 @@ fn eval_prints_lists_and_takes_answers_of_probes() {
     assert!(shown.contains("give the answer by --probe size=VALUE"), "{shown}");
 }
 
+/// Without a graph in the command, the graph and the variables of the settings count; an expression needs neither.
+#[test]
+fn eval_uses_the_graph_and_the_variables_of_the_settings() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| {
+        std::fs::write(folder.path().join(name), text).expect("written");
+    };
+    write("graph.yaml", "graph: a\nvars: {workers: 2, port: 80}\n");
+    write("vars.yaml", "workers: 3\n");
+    write("settings.yaml", "graph: graph.yaml\nvars_files: [vars.yaml]\n");
+    write("empty.yaml", "noop: true\n");
+    let eval = |words: &[&str]| stdout_of(&steadfast(folder.path(), &[&["eval"], words].concat()));
+    let shown = eval(&["vars.workers + vars.port", "--config", "settings.yaml"]);
+    assert!(shown.starts_with("83\n"), "{shown}");
+    let shown = eval(&["vars.workers", "--config", "settings.yaml"]);
+    assert!(shown.contains("vars.yaml:1:10: 3"), "{shown}");
+    let shown = eval(&["vars.workers", "--config", "settings.yaml", "--var", "workers=9"]);
+    assert!(shown.starts_with("9\n"), "{shown}");
+    assert!(eval(&["1 + 1", "--config", "empty.yaml"]).starts_with("2\n"));
+}
+
+/// The keys below a word, the keys of templates, and anchors have topics.
+#[test]
+fn explain_knows_the_keys_of_each_place() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (topic, expected) in [
+        ("meta.limit", "meta.limit: "),
+        ("settings.graph", "settings.graph: "),
+        ("modules.use", "modules.use: "),
+        ("for_each.item", "for_each.item: "),
+        ("params.pattern", "params.pattern: "),
+        ("file.template", "template: "),
+        ("file.with", "template: "),
+        ("file.values", "template: "),
+        ("anchors", "anchors: "),
+        ("merge", "anchors: "),
+        ("<<", "anchors: "),
+    ] {
+        let output = steadfast(folder.path(), &["explain", topic]);
+        let shown = stdout_of(&output);
+        assert!(output.status.success() && shown.starts_with(expected), "{topic}: {output:?}");
+    }
+    for topic in ["meta.limti", "modules.usee", "noop.template", "nothing.at"] {
+        let output = steadfast(folder.path(), &["explain", topic]);
+        assert_eq!(output.status.code(), Some(64), "{topic}");
+    }
+}
+
+/// A module is checked by its folder or its file; a folder is formatted with everything below it.
+#[test]
+fn modules_are_checked_and_folders_are_formatted() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    for module in ["modules/site", "modules/site/module.yaml"] {
+        let output = steadfast(&examples, &["check", module]);
+        let shown = stdout_of(&output);
+        assert!(output.status.success(), "{output:?}");
+        assert!(
+            shown.starts_with("valid: module site: ") && shown.contains(", 0 failed"),
+            "{shown}"
+        );
+    }
+    let output = steadfast(&examples, &["fmt", "--check", "fleet"]);
+    assert!(output.status.success(), "{output:?}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        std::fs::write(path, text).expect("written");
+    };
+    write("m/module.yaml", "module: m\nparams: {a: {type: nothing}}\n");
+    write("m/deep/more.yaml", "graph: g   \n");
+    write("m/.hidden/more.yaml", "graph: g   \n");
+    let output = steadfast(folder.path(), &["check", "m"]);
+    assert_eq!(output.status.code(), Some(65), "{output:?}");
+    let output = steadfast(folder.path(), &["fmt", "--check", "m"]);
+    assert_eq!(output.status.code(), Some(1));
+    let shown = stdout_of(&output);
+    assert!(shown.contains("not formatted: m/deep/more.yaml"), "{shown}");
+    assert!(!shown.contains("hidden"), "{shown}");
+}
+
 #[test]
 fn fmt_formats_and_check_compares() {
     let folder = tempfile::tempdir().expect("a folder");

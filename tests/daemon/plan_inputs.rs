@@ -15,24 +15,31 @@ resources:
   - {name: user, path: $DIR/user, template: {text: "{{ zone }}\n"}, with: {zone: "${vars.zone}"}}
   - {name: done, path: $DIR/done, content: "done\n", when: 'facts.time_zone != "Mars"'}
   - {name: other, path: $DIR/other, content: "other\n"}
+  - {name: inner, path: $DIR/inner, template: {text: "{{ facts.time_zone }}\n"}}
+  - {name: through, path: $DIR/through, template: {text: "{{ vars.zone }}\n"}}
+  - {name: included, path: $DIR/included, template: {text: "{% include 'part.j2' %}"}}
+  - {name: value, path: $DIR/value, owner: "${'root' if facts.time_zone != 'x' else 'daemon'}"}
   - {name: later, path: $DIR/later, content: "later\n", when: 'facts.time_zone == "Mars/Olympus"'}
   noop:
   - {name: "of ${facts.time_zone}"}
 "#,
     );
-    host.write("done", "done\n");
+    host.write("done", "done\n").write("part.j2", "{{ facts.time_zone }}\n");
     // The graph is only planned: the host keeps its time zone.
     let planned = host.plan();
     planned.exits(0);
     let until = "unknown until file[zone] is changed";
     planned.prints(&format!("! file[user]: {until}; now:"));
     planned.prints(&format!("! file[done]: {until}"));
+    for name in ["inner", "through", "included", "value"] {
+        planned.prints(&format!("! file[{name}]: {until}"));
+    }
     planned.prints("+ file[other]").prints("file[later]: unknown until file[zone]");
     planned.prints("! facts.time_zone: unknown until file[zone]; names and paths that use it");
     planned.prints_nothing_of("noop[");
     let json = host.ask(&["plan", "--json"]);
     let json: serde_json::Value = serde_json::from_str(&json.stdout).expect("JSON");
-    assert_eq!(json["unknown"], 2, "{json}");
+    assert_eq!(json["unknown"], 6, "{json}");
     assert!(!host.exists("user"));
 }
 

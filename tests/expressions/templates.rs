@@ -222,6 +222,11 @@ fn nested_values_are_bounded_wherever_they_are_read() {
     ] {
         assert_eq!(render_text(text).as_deref(), Ok(wanted), "{text}");
     }
+    // The place of used-up fuel is the tag whose work was too much.
+    let endless =
+        "ab\n {% for a in range(90000) %}{% for b in range(90000) %}{% endfor %}{% endfor %}";
+    let problem = render_text(endless).unwrap_err();
+    assert_eq!((problem.line, problem.column), (2, 32), "{problem}");
     let problem = render_text("{% for a in [1] %}{{ missing }}{% endfor %}").unwrap_err();
     assert_eq!((problem.line, problem.column), (1, 22), "{problem}");
 }
@@ -241,6 +246,10 @@ fn products_of_texts_are_refused() {
         "{{ 3 * [1] }}",
         "{% set x = vars.domain * 9 %}",
         "{{ 2 * vars.names }}",
+        "{{ (vars.names | join) * 3 }}",
+        "{{ (vars.names | sort | join(', ')) * 3 }}",
+        "{{ 3 * vars.names|join('x') }}",
+        "{{ (vars.domain ~ 'x') * 3 }}",
     ] {
         let problems = check(text);
         assert!(problems.len() == 1 && problems[0].message.starts_with("`*` multiplies"), "{text}");

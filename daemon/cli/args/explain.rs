@@ -41,7 +41,7 @@ pub struct Schema {}
 /// `steadfast fmt`.
 #[derive(Debug, Args)]
 pub struct FormatFiles {
-    /// Graph files and modules; `-` formats standard input to standard output
+    /// Graph files and modules, or folders of them; `-` formats standard input to standard output
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<std::path::PathBuf>,
     /// Write nothing; exit with 1 if a file is not formatted

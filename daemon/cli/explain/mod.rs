@@ -1,8 +1,9 @@
 //! `steadfast explain`: codes, kinds, topics and modules, from the tables and declarations that also check a graph.
 //!
-//! Reading order: this file (the lookup, kinds and fields), `topics`, `words` (keys and functions), `module` (the page
-//! of a module).
+//! Reading order: this file (the lookup, kinds and fields), `topics`, `words` (keys and functions), `field_keys`
+//! (`meta.limit` and the like), `module` (the page of a module).
 
+mod field_keys;
 mod module;
 mod topics;
 mod words;
@@ -13,6 +14,7 @@ use super::output::{error, print};
 use crate::api::{EventKind, api_schema};
 use crate::config::{self, Code, LINTS, metaparams, recorders, settings, world_settings};
 use crate::nearest_name::with_nearest;
+use field_keys::{explain_field_key, template_topic};
 use std::borrow::Cow;
 use steadfast_resources::{FieldSpec, FieldType, KindSet, KindSpec, Receives};
 use topics::{Content, Topic, all_topics, find_topic, other_words, section_text};
@@ -36,8 +38,10 @@ pub(super) fn explain(args: &Explain) -> Exit {
             more_of(field)
         ));
         print(receives(field));
-    } else if let Some(found) = find_topic(topic) {
+    } else if let Some(found) = find_topic(topic).or_else(|| template_topic(topic)) {
         print_topic(&found);
+    } else if let Some(lines) = explain_field_key(topic) {
+        print(lines.join("\n"));
     } else if let Some(lines) = super::facts::explain_facts(topic) {
         print(lines.join("\n"));
     } else if let Some(lines) = words::explain_word(topic) {

@@ -62,7 +62,7 @@ pub(super) fn all_topics() -> impl Iterator<Item = Topic> {
 }
 
 /// Words of the language without a section of their own, each with its section.
-const WORDS: [(&str, &str); 20] = [
+const WORDS: [(&str, &str); 24] = [
     ("with", "template"),
     ("values", "template"),
     ("use", "modules"),
@@ -83,6 +83,10 @@ const WORDS: [(&str, &str); 20] = [
     ("functions", "expressions"),
     ("loop", "for_each"),
     ("condition", "when"),
+    ("anchor", "anchors"),
+    ("alias", "anchors"),
+    ("merge", "anchors"),
+    ("<<", "anchors"),
 ];
 
 /// Returns the topic with a name; a word within a section gives the section.

@@ -62,6 +62,14 @@ pub(super) fn explain_word(word: &str) -> Option<Vec<String>> {
     Some(lines)
 }
 
+/// Returns the lines that explain a key of a place: `use` of `modules`; `None` for an unknown one.
+pub(super) fn explain_key_of(place: &str, key: &str) -> Option<Vec<String>> {
+    let schema = json_schema(&KindSet::of_this_build());
+    let (definition, _, page) = PLACES.iter().find(|(_, _, page)| *page == place)?;
+    let about = schema["definitions"][*definition]["properties"][key]["description"].as_str()?;
+    Some(vec![format!("{place}.{key}: {about}"), format!("More: steadfast explain {page}")])
+}
+
 /// Returns the names of the words of expressions, for completions.
 pub(super) fn word_names() -> impl Iterator<Item = &'static str> {
     all_functions().iter().map(|function| function.name)

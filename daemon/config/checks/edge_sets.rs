@@ -2,6 +2,7 @@
 
 use super::edges::DraftEdge;
 use super::metaparams::Own;
+use super::set_index::{Pattern, SetIndex};
 use super::{DraftVertex, Validator};
 use crate::config::ast::Relation;
 use crate::config::document::ModuleEdge;
@@ -9,17 +10,17 @@ use crate::config::hash::Stable;
 use crate::config::problem::code::Code;
 use crate::config::problem::location::{Element, Location};
 use crate::config::problem::{Problem, quoted};
-use std::collections::HashMap;
 use std::sync::Arc;
-use steadfast_resources::{Fields, Place, ResourceId};
+use steadfast_resources::{Fields, Place};
 
 /// The maximum number of edges that one notification to or from a set makes.
 const MOST_NOTIFIED: usize = 10_000;
-/// The number of pairs up to which two sets are ordered by plain edges; above, a vertex between them is cheaper.
+/// The number of plain edges of a set, beyond those of its first user: above, a vertex that stands for the set is
+/// cheaper.
 const MOST_PLAIN: usize = 1000;
 
-/// The maximum number of edges that all sets of a graph make: each takes some hundred bytes.
-const MOST_OF_SETS: usize = 1_000_000;
+/// The maximum number of plain edges that all sets of a graph make: each takes some hundred bytes.
+const MOST_OF_SETS: usize = 300_000;
 
 /// The edges of one declaration: their key, their direction and their position.
 #[derive(Clone, Copy, Debug)]
@@ -29,77 +30,57 @@ pub(super) struct Declared {
     pub(super) at: Location,
 }
 
-/// A pattern of identities.
-struct Pattern<'t> {
-    /// The instance; an empty one means the resources outside of modules. A `*` at its end stands for the rest of a
-    /// name, without the instances within.
-    instance: &'t str,
-    /// The kind; none for all resources of an instance, nested ones included.
-    kind: Option<&'t str>,
-    /// The name, or its beginning before a `*`.
-    name: &'t str,
-    is_whole_name: bool,
+/// One side of an edge as written: one resource, or a set.
+#[derive(Clone)]
+pub(super) struct Targets {
+    /// The text of the target; none for one resource.
+    set: Option<Arc<str>>,
+    pub(super) members: Arc<[usize]>,
 }
 
-impl<'t> Pattern<'t> {
-    fn parse(text: &'t str) -> Option<Self> {
-        if let Some(instance) = text.strip_suffix("/*") {
-            let is_plain = !instance.is_empty() && !instance.contains('[');
-            let (name, is_whole_name) = ("", false);
-            return is_plain.then_some(Self { instance, kind: None, name, is_whole_name });
-        }
-        let id = ResourceId::parse(text)?;
-        let prefix = id.name.strip_suffix('*');
-        let is_whole_name = prefix.is_none();
-        let is_set = !is_whole_name || id.instance.ends_with('*');
-        let name = prefix.unwrap_or(id.name);
-        is_set.then_some(Self { instance: id.instance, kind: Some(id.kind), name, is_whole_name })
-    }
-
-    fn matches(&self, identity: &str) -> bool {
-        match self.kind {
-            None => is_inside(identity, self.instance),
-            Some(kind) => ResourceId::parse(identity).is_some_and(|id| {
-                let is_named = if self.is_whole_name {
-                    id.name == self.name
-                } else {
-                    id.name.starts_with(self.name)
-                };
-                id.kind == kind && self.matches_instance(id.instance) && is_named
-            }),
-        }
-    }
-
-    fn matches_instance(&self, instance: &str) -> bool {
-        let Some(start) = self.instance.strip_suffix('*') else {
-            return instance == self.instance;
-        };
-        !instance.is_empty() && instance.strip_prefix(start).is_some_and(|rest| !rest.contains('/'))
-    }
+/// The edges between one set and others, in one direction.
+#[derive(Debug, Default)]
+pub(super) struct SetUse {
+    /// The number of plain edges.
+    plain: usize,
+    /// True if plain edges would be too many from now on.
+    is_wide: bool,
+    /// The vertex that stands for the set, once plain edges would be more.
+    barrier: Option<usize>,
+    /// The number of members that wait for the set, or before it.
+    waiting_members: usize,
 }
 
-/// Returns true if a resource belongs to an instance of a module, or to an instance within that one.
-pub(super) fn is_inside(identity: &str, instance: &str) -> bool {
-    let own = identity.split('[').next().unwrap_or_default();
-    own.strip_prefix(instance).is_some_and(|rest| rest.starts_with('/'))
+/// The direction of the edges of a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Side {
+    /// The set runs before the other resource.
+    Before,
+    /// The set runs after the other resource.
+    After,
+}
+
+impl Side {
+    /// Returns the side of the targets of a key.
+    pub(super) const fn of(relation: Relation) -> Self {
+        if relation.is_forward() { Self::After } else { Self::Before }
+    }
 }
 
 impl Validator<'_> {
-    /// Returns the numbers that a target names: one resource, or the members of a set. A resource whose whole name is
-    /// the text wins over the set. An unknown name is reported.
-    pub(super) fn find_targets(&mut self, target: &str, at: Location) -> Vec<usize> {
+    /// Returns the resources that a target names: one, or the members of a set. A resource whose whole name is the text
+    /// wins over the set. An unknown name is reported.
+    pub(super) fn find_targets(&mut self, target: &str, at: Location) -> Targets {
         let known = self.numbers.contains_key(target);
         let pattern = if known { None } else { Pattern::parse(target) };
         let Some(pattern) = pattern else {
-            return self.find(target, at).into_iter().collect();
+            let members = self.find(target, at).into_iter().collect();
+            return Targets { set: None, members };
         };
-        if let Some(found) = self.sets.get(target) {
-            return found.to_vec();
+        if let Some((set, members)) = self.sets.get_key_value(target) {
+            return Targets { set: Some(Arc::clone(set)), members: Arc::clone(members) };
         }
-        let members = self.numbers.iter().filter(|(identity, _)| pattern.matches(identity));
-        let members = members.map(|(identity, number)| (*number, Arc::clone(identity)));
-        let mut members: Vec<(usize, Arc<str>)> = members.collect();
-        members.sort_unstable();
+        let mut members = self.set_index().find(&pattern);
         if members.is_empty() && self.whole {
             let what = format!("`{}` names no resource", quoted(target));
             let hint = "the edge has no effect; correct the pattern, or remove the edge";
@@ -109,39 +90,129 @@ impl Validator<'_> {
         if pattern.is_whole_name {
             members.retain(|(_, identity)| self.check_export(identity, at));
         }
-        let members: Vec<usize> = members.into_iter().map(|(number, _)| number).collect();
-        self.sets.insert(target.to_owned(), members.as_slice().into());
-        members
+        let members: Arc<[usize]> = members.into_iter().map(|(number, _)| number).collect();
+        let set: Arc<str> = target.into();
+        self.sets.insert(Arc::clone(&set), Arc::clone(&members));
+        Targets { set: Some(set), members }
     }
 
-    /// Adds the edges from each of one list to each of another.
-    pub(super) fn connect(&mut self, froms: &[usize], tos: &[usize], declared: Declared) {
-        let Declared { notify, key, at } = declared;
-        let pairs = froms.len().saturating_mul(tos.len());
-        if notify && pairs > MOST_NOTIFIED {
-            let what = format!("one notification would make {pairs} edges; the limit is 10 000");
-            let hint = "notify one resource that stands for the set, such as a noop";
-            let problem = Problem::new(Code::Limit, what).hint(hint);
-            self.problems.push(problem.at(self.atlas.place(at)));
+    /// Returns the index of the declared resources.
+    fn set_index(&mut self) -> &SetIndex {
+        let numbers = &self.numbers;
+        self.set_index.get_or_insert_with(|| SetIndex::new(numbers))
+    }
+
+    /// Adds the edges between resources and the targets of one of their keys. `side` is that of the targets.
+    pub(super) fn connect(
+        &mut self,
+        own: &[usize],
+        targets: &Targets,
+        (side, declared): (Side, Declared),
+    ) {
+        let pairs = own.len().saturating_mul(targets.members.len());
+        if declared.notify {
+            if pairs > MOST_NOTIFIED {
+                let what =
+                    format!("one notification would make {pairs} edges; the limit is 10 000");
+                let hint = "notify one resource that stands for the set, such as a noop";
+                let problem = Problem::new(Code::Limit, what).hint(hint);
+                self.problems.push(problem.at(self.atlas.place(declared.at)));
+                return;
+            }
+            if pairs > 1 && !self.count_set_edges(pairs, declared.at) {
+                return;
+            }
+            self.add_all_plain(own, targets, (side, declared));
             return;
         }
-        let is_set = froms.len() > 1 || tos.len() > 1;
-        let edge = |from, to| DraftEdge { from, to, notify, key, because: None, at };
-        if !notify && froms.len() > 1 && tos.len() > 1 && pairs > MOST_PLAIN {
-            if let Some(between) = self.add_barrier(froms, tos, at) {
-                self.ties.extend(froms.iter().map(|from| edge(*from, between)));
-                self.ties.extend(tos.iter().map(|to| edge(between, *to)));
+        match &targets.set {
+            Some(set) if targets.members.len() > 1 => {
+                let key = (Arc::clone(set), side);
+                let mut used = self.set_uses.remove(&key).unwrap_or_default();
+                used.is_wide |= own.len() > 1 && used.plain.saturating_add(pairs) > MOST_PLAIN;
+                for vertex in own {
+                    self.connect_to_set(*vertex, targets, (side, declared), &mut used);
+                }
+                self.set_uses.insert(key, used);
+            }
+            _ => {
+                if pairs > 1 && !self.count_set_edges(pairs, declared.at) {
+                    return;
+                }
+                self.add_all_plain(own, targets, (side, declared));
+            }
+        }
+    }
+
+    /// Adds an edge between each resource and each target. A resource of a module that is itself the target does not
+    /// wait for itself.
+    fn add_all_plain(
+        &mut self,
+        own: &[usize],
+        targets: &Targets,
+        (side, declared): (Side, Declared),
+    ) {
+        let is_other = |vertex: usize| own.len() == 1 || *targets.members != [vertex];
+        for vertex in own.iter().copied().filter(|vertex| is_other(*vertex)) {
+            self.add_plain(vertex, targets, (side, declared));
+        }
+    }
+
+    /// Orders one resource and a set: by plain edges, or by the vertex that stands for the set, so that n resources and
+    /// m members need n + m edges.
+    fn connect_to_set(
+        &mut self,
+        vertex: usize,
+        targets: &Targets,
+        (side, declared): (Side, Declared),
+        used: &mut SetUse,
+    ) {
+        let members = &targets.members;
+        if members.binary_search(&vertex).is_ok() {
+            // Two members that wait for the whole set wait for each other: more edges say nothing new.
+            used.waiting_members += 1;
+            if used.waiting_members <= 2 && self.count_set_edges(members.len(), declared.at) {
+                self.add_plain(vertex, targets, (side, declared));
             }
             return;
         }
-        if is_set && !self.count_set_edges(pairs, at) {
+        let is_first = used.plain == 0;
+        used.is_wide |= !is_first && used.plain + members.len() > MOST_PLAIN;
+        if !used.is_wide {
+            used.plain += members.len();
+            if self.count_set_edges(members.len(), declared.at) {
+                self.add_plain(vertex, targets, (side, declared));
+            }
             return;
         }
-        for from in froms {
-            // A member of a set does not wait for itself.
-            let others = tos.iter().filter(|to| !is_set || *to != from);
-            self.ties.extend(others.map(|to| edge(*from, *to)));
+        if used.barrier.is_none() {
+            used.barrier = self.add_barrier(declared.at);
+            if let Some(barrier) = used.barrier {
+                self.add_plain(barrier, targets, (side, declared));
+            }
         }
+        if let Some(barrier) = used.barrier {
+            let (from, to) = match side {
+                Side::Before => (barrier, vertex),
+                Side::After => (vertex, barrier),
+            };
+            self.add_edge(from, to, declared);
+        }
+    }
+
+    /// Adds an edge between a resource and each target. A member of a set does not wait for itself.
+    fn add_plain(&mut self, vertex: usize, targets: &Targets, (side, declared): (Side, Declared)) {
+        let others = targets.members.iter();
+        for other in others.filter(|other| targets.set.is_none() || **other != vertex) {
+            match side {
+                Side::Before => self.add_edge(*other, vertex, declared),
+                Side::After => self.add_edge(vertex, *other, declared),
+            }
+        }
+    }
+
+    fn add_edge(&mut self, from: usize, to: usize, Declared { notify, key, at }: Declared) {
+        self.ties.push(DraftEdge { from, to, notify, key, because: None, at });
     }
 
     /// Counts the edges of a set; returns false, and reports it once, if the graph has too many.
@@ -152,7 +223,7 @@ impl Validator<'_> {
             return true;
         }
         if before <= MOST_OF_SETS {
-            let what = "the edges with patterns are too many; the limit is 1 000 000";
+            let what = "the edges with patterns are too many; the limit is 300 000";
             let hint = "order the sets by one resource between them, such as a noop";
             let problem = Problem::new(Code::Limit, what).hint(hint);
             self.problems.push(problem.at(self.atlas.place(at)));
@@ -160,15 +231,8 @@ impl Validator<'_> {
         false
     }
 
-    /// Adds a vertex between two sets, so that n and m resources need n + m edges.
-    fn add_barrier(&mut self, froms: &[usize], tos: &[usize], at: Location) -> Option<usize> {
-        if let Some(both) = froms.iter().find(|from| tos.contains(from)) {
-            let name = self.vertices.get(*both).map(|it| quoted(&it.identity)).unwrap_or_default();
-            let what = format!("`{name}` is in both sets, and would wait for itself");
-            let problem = Problem::new(Code::SelfEdge, what).hint("narrow one of the patterns");
-            self.problems.push(problem.at(self.atlas.place(at)));
-            return None;
-        }
+    /// Adds a vertex that stands for a set.
+    pub(super) fn add_barrier(&mut self, at: Location) -> Option<usize> {
         let spec = self.kinds.find("noop")?;
         let name = self.free_barrier_name();
         let place = Place { base: std::path::PathBuf::from("/") };
@@ -197,6 +261,12 @@ impl Validator<'_> {
         Some(self.vertices.len() - 1)
     }
 
+    /// Returns the metaparameters of a vertex that no graph declares. The defaults of the settings are for declared
+    /// resources: a barrier must not wait for a window, a permit or a limit.
+    fn barrier_meta(&self) -> Own {
+        self.metas.without_defaults()
+    }
+
     /// Returns a name that no resource of the graph has.
     fn free_barrier_name(&mut self) -> String {
         loop {
@@ -210,23 +280,13 @@ impl Validator<'_> {
 
     /// Adds the edges that uses of modules give to all resources of the modules.
     pub(super) fn module_edges(&mut self, edges: &[ModuleEdge], file: usize) {
-        let mut members: HashMap<Arc<str>, Vec<usize>> = HashMap::new();
         for (index, edge) in edges.iter().enumerate() {
             let at = Location { file, part: Element::ModuleEdge(index) };
-            let own = members.entry(Arc::clone(&edge.instance)).or_insert_with(|| {
-                let inside = self.numbers.iter().filter(|(id, _)| is_inside(id, &edge.instance));
-                let mut inside: Vec<usize> = inside.map(|(_, number)| *number).collect();
-                inside.sort_unstable();
-                inside
-            });
-            let own = own.clone();
+            let own = self.set_index().inside(&edge.instance).to_vec();
             let others = self.find_targets(&edge.target, at);
             let declared =
                 Declared { notify: edge.relation.notifies(), key: edge.relation.key(), at };
-            match edge.relation {
-                Relation::Before | Relation::Notify => self.connect(&own, &others, declared),
-                Relation::After | Relation::Subscribe => self.connect(&others, &own, declared),
-            }
+            self.connect(&own, &others, (Side::of(edge.relation), declared));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Edges: the resolution of written names to vertices.
 
 use super::Validator;
-use super::edge_sets::Declared;
+use super::edge_sets::{Declared, Side};
 use crate::config::problem::code::Code;
 use crate::config::problem::location::{Element, Location};
 use crate::config::problem::{Problem, quoted};
@@ -39,11 +39,7 @@ impl Validator<'_> {
             let others = self.find_targets(&link.target, at);
             let (notify, key) = (link.relation.notifies(), link.relation.key());
             let declared = Declared { notify, key, at };
-            if link.relation.is_forward() {
-                self.connect(&[vertex], &others, declared);
-            } else {
-                self.connect(&others, &[vertex], declared);
-            }
+            self.connect(&[vertex], &others, (Side::of(link.relation), declared));
         }
     }
 
@@ -57,7 +53,13 @@ impl Validator<'_> {
             let from = end(&edge.from, Element::From(index));
             let to = end(&edge.to, Element::To(index));
             let at = Location { file, part: Element::From(index) };
-            self.connect(&from, &to, Declared { notify: edge.notify, key: "edges", at });
+            let declared = Declared { notify: edge.notify, key: "edges", at };
+            // The larger set is the one that a barrier stands for.
+            if from.members.len() < to.members.len() {
+                self.connect(&from.members, &to, (Side::After, declared));
+            } else {
+                self.connect(&to.members, &from, (Side::Before, declared));
+            }
         }
     }
 

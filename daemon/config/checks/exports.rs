@@ -1,13 +1,20 @@
 //! Exports: a resource of a module may be named from outside only if the module exports it.
 
 use super::Validator;
-use super::edge_sets::is_inside;
+use super::set_index::instances_around;
 use crate::config::document::Origin;
 use crate::config::problem::code::Code;
-use crate::config::problem::location::Location;
+use crate::config::problem::location::{DocumentInfo, Location};
 use crate::config::problem::{Problem, quoted, shorten};
+use std::collections::HashMap;
 use std::sync::Arc;
 use steadfast_resources::ResourceId;
+
+/// Returns the origins of all instances of modules.
+pub(super) fn exporters(documents: &[DocumentInfo]) -> HashMap<Arc<str>, Arc<Origin>> {
+    let origins = documents.iter().map(|it| &it.origin).filter(|it| !it.instance.is_empty());
+    origins.map(|origin| (Arc::clone(&origin.instance), Arc::clone(origin))).collect()
+}
 
 impl Validator<'_> {
     /// Reports a reference into a module that does not export the resource. `target` is a full identity.
@@ -15,17 +22,13 @@ impl Validator<'_> {
         let Some(info) = self.atlas.documents.get(at.file) else { return true };
         let viewer = info.origin.instance.as_ref();
         let hides = |origin: &&Arc<Origin>| {
-            let outside = origin.instance.as_ref() != viewer
-                && !viewer.starts_with(&format!("{}/", origin.instance));
-            let inside = target.strip_prefix(&*origin.instance).and_then(|it| it.strip_prefix('/'));
-            !origin.instance.is_empty()
-                && outside
-                && is_inside(target, &origin.instance)
-                && inside.is_some_and(|inside| !origin.exports.iter().any(|it| it == inside))
+            let below = viewer.strip_prefix(&*origin.instance);
+            let outside = below.is_none_or(|rest| !rest.is_empty() && !rest.starts_with('/'));
+            let inside = target.get(origin.instance.len() + 1..);
+            outside && inside.is_some_and(|inside| !origin.exports.iter().any(|it| it == inside))
         };
-        let Some(origin) = self.atlas.documents.iter().map(|it| &it.origin).find(hides) else {
-            return true;
-        };
+        let around = instances_around(target).filter_map(|it| self.exporters.get(it));
+        let Some(origin) = around.into_iter().find(hides) else { return true };
         let inside = target.get(origin.instance.len() + 1..).unwrap_or_default();
         let name = ResourceId::parse(inside).map_or(inside, |id| id.name);
         let (name, module) = (shorten(name, 22), shorten(&origin.module, 18));

@@ -6,21 +6,23 @@ use super::edges::DraftEdge;
 use crate::config::ast::{self, DefaultValue, FieldValues};
 use crate::config::document::{Inactivity, Note};
 use crate::config::problem::code::Code;
-use crate::config::problem::location::Location;
-use crate::config::problem::{Problem, quoted};
+use crate::config::problem::location::{Element, Location};
+use crate::config::problem::{Problem, Severity, quoted};
 use crate::config::scalar::{self, Scalar};
 use crate::config::{Inactive, ast::Reference};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use steadfast_resources::{
-    Claim, DeferredResource, FieldSpec, HostObject, InputSlot, Part, Place, TemplatePiece, Value,
+    Claim, DeferredResource, FieldSpec, HostObject, InputSlot, Invalid, Part, Place, TemplatePiece,
+    Value,
 };
 
 /// The first number of inactive resources. They are numbered apart from the vertices, in the same table of names.
 pub(super) const FIRST: usize = usize::MAX / 2;
 
-/// The maximum number of edges that lead through one inactive resource.
-const MOST_THROUGH: usize = 100_000;
+/// The number of edges through one inactive resource up to which they need no vertex. Between active resources only,
+/// twice its own edges are allowed besides.
+const MOST_PAIRS: usize = 16;
 
 /// The number of attempts to find stand-ins for the fields that a kind needs.
 const MOST_ATTEMPTS: usize = 3;
@@ -37,6 +39,11 @@ pub(in crate::config) struct DraftInactive {
 }
 
 impl DraftInactive {
+    /// Returns the identity.
+    pub(super) fn identity(&self) -> &str {
+        &self.identity
+    }
+
     /// Returns the identity and the place.
     pub(super) fn named(&self) -> (Arc<str>, Location) {
         (Arc::clone(&self.identity), self.at)
@@ -150,20 +157,37 @@ pub(super) fn defer_receivers(files: &mut [ast::GraphFile], prefixes: &[String])
     }
 }
 
-/// Returns the claims that the static fields of a resource make. A stand-in replaces each other field that the kind
-/// needs; without a footprint, the path alone counts.
-fn static_claims(given: &mut ast::Resource, place: &Place) -> Vec<Claim> {
+/// The static part of an inactive resource.
+struct StaticPart {
+    /// The claims that the static fields make. Without a footprint, the path alone counts.
+    claims: Vec<Claim>,
+    /// The problems of the given fields.
+    invalid: Vec<Invalid>,
+}
+
+/// Returns the claims and the problems of the static fields. A stand-in replaces each field of `unknown`, and each
+/// other field that the kind needs.
+fn static_part(given: &mut ast::Resource, place: &Place, unknown: &[&str]) -> StaticPart {
+    let slot = |field: &'static FieldSpec| InputSlot {
+        field,
+        part: Part::Whole,
+        pieces: vec![TemplatePiece::Value(0)],
+    };
+    let is_unknown = |field: &&FieldSpec| unknown.contains(&field.name);
     let mut recipe = DeferredResource {
         spec: given.spec,
         name: given.name.clone(),
         fields: std::mem::take(&mut given.given.fields),
         place: place.clone(),
-        slots: Vec::new(),
+        slots: given.spec.fields.iter().filter(is_unknown).map(slot).collect(),
         origins: Vec::new(),
     };
+    let mut problems = Vec::new();
     for _ in 0..MOST_ATTEMPTS {
         let invalid = match recipe.placeholder() {
-            Ok(resource) => return resource.footprint().claims,
+            Ok(resource) => {
+                return StaticPart { claims: resource.footprint().claims, invalid: problems };
+            }
             Err(invalid) => invalid,
         };
         let wanted = |field: &&FieldSpec| {
@@ -171,20 +195,56 @@ fn static_claims(given: &mut ast::Resource, place: &Place) -> Vec<Claim> {
                 && recipe.slots.iter().all(|slot| slot.field.name != field.name)
                 && invalid.iter().any(|invalid| invalid.field == Some(field.name))
         };
-        let slot = |field: &'static FieldSpec| InputSlot {
-            field,
-            part: Part::Whole,
-            pieces: vec![TemplatePiece::Value(0)],
-        };
         let slots: Vec<InputSlot> = recipe.spec.fields.iter().filter(wanted).map(slot).collect();
         if slots.is_empty() {
+            let is_given = |it: &Invalid| it.field.is_some_and(|field| recipe.fields.has(field));
+            problems = invalid.into_iter().filter(is_given).collect();
             break;
         }
         recipe.slots.extend(slots);
     }
     let given = recipe.fields.shown_text("path").unwrap_or(&recipe.name);
     let path = given.starts_with('/').then(|| given.trim_end_matches('/').to_owned());
-    path.map(Claim::path).into_iter().collect()
+    StaticPart { claims: path.map(Claim::path).into_iter().collect(), invalid: problems }
+}
+
+/// The edges that begin or end at an inactive resource.
+#[derive(Default)]
+struct InnerEdges {
+    /// The edges to each inactive resource, by their beginning.
+    to: HashMap<usize, BTreeMap<usize, DraftEdge>>,
+    /// The edges from each inactive resource, by their end.
+    from: HashMap<usize, BTreeMap<usize, DraftEdge>>,
+}
+
+impl InnerEdges {
+    fn insert(&mut self, tie: DraftEdge, led: &BTreeSet<usize>) {
+        if led.contains(&tie.to) {
+            self.to.entry(tie.to).or_default().insert(tie.from, tie);
+        }
+        if led.contains(&tie.from) {
+            self.from.entry(tie.from).or_default().insert(tie.to, tie);
+        }
+    }
+
+    /// Removes an inactive resource; returns its edges: those to it and those from it.
+    fn take(&mut self, number: usize) -> (BTreeMap<usize, DraftEdge>, BTreeMap<usize, DraftEdge>) {
+        let mut before = self.to.remove(&number).unwrap_or_default();
+        let mut after = self.from.remove(&number).unwrap_or_default();
+        before.remove(&number);
+        after.remove(&number);
+        for from in before.keys() {
+            if let Some(ends) = self.from.get_mut(from) {
+                ends.remove(&number);
+            }
+        }
+        for to in after.keys() {
+            if let Some(ends) = self.to.get_mut(to) {
+                ends.remove(&number);
+            }
+        }
+        (before, after)
+    }
 }
 
 impl Validator<'_> {
@@ -211,7 +271,12 @@ impl Validator<'_> {
         }
         let draft = DraftInactive { identity: Arc::clone(&identity), at, line, reason, condition };
         self.inactive.push(draft);
-        let claims = static_claims(given, place);
+        let unknown: Vec<&str> = note.unknown_fields.iter().map(AsRef::as_ref).collect();
+        let is_whole = is_waiting && !given.broken && given.receives.is_empty();
+        let StaticPart { claims, invalid } = static_part(given, place, &unknown);
+        if let (true, Element::Name(index)) = (is_whole, at.part) {
+            self.invalid(Severity::Error, &invalid, (&identity, at.file, index));
+        }
         self.spared.extend(claims.iter().filter_map(|claim| match &claim.object {
             HostObject::Path(path) | HostObject::Content(path) => Some((path.clone(), number)),
             _ => None,
@@ -223,51 +288,77 @@ impl Validator<'_> {
     }
 
     /// Replaces the edges of inactive resources by edges between those before and those after: an inactive resource
-    /// runs nothing, and the order holds through it.
+    /// runs nothing, and the order holds through it. A vertex replaces a resource between many others.
     pub(super) fn lead_through_inactive(&mut self) {
-        if self.inactive.is_empty() {
+        let waits = |inactive: &DraftInactive| {
+            let until = inactive.reason.unknown_until.as_deref();
+            until.is_some_and(|until| until.contains("probe["))
+        };
+        let numbers = (FIRST..).take(self.inactive.len());
+        let (waiting, others): (BTreeSet<usize>, BTreeSet<usize>) =
+            numbers.partition(|number| self.inactive.get(number - FIRST).is_some_and(waits));
+        self.lead_through(&others);
+        if !waiting.is_empty() {
+            self.refuse_probe_cycles();
+            self.lead_through(&waiting);
+        }
+    }
+
+    /// Replaces the edges of some inactive resources.
+    fn lead_through(&mut self, led: &BTreeSet<usize>) {
+        if led.is_empty() {
             return;
         }
-        let (mut through, ties): (Vec<DraftEdge>, Vec<DraftEdge>) = std::mem::take(&mut self.ties)
-            .into_iter()
-            .partition(|tie| tie.from >= FIRST || tie.to >= FIRST);
+        let is_led = |tie: &DraftEdge| led.contains(&tie.from) || led.contains(&tie.to);
+        let (through, ties): (Vec<DraftEdge>, Vec<DraftEdge>) =
+            std::mem::take(&mut self.ties).into_iter().partition(is_led);
         self.ties = ties;
-        let numbers: std::collections::BTreeSet<usize> = through
-            .iter()
-            .flat_map(|tie| [tie.from, tie.to])
-            .filter(|number| *number >= FIRST)
-            .collect();
-        for inactive in numbers {
-            let (ends, rest): (Vec<_>, Vec<_>) =
-                through.into_iter().partition(|tie| tie.from == inactive || tie.to == inactive);
-            through = rest;
-            let before: BTreeMap<usize, DraftEdge> =
-                ends.iter().filter(|tie| tie.to == inactive).map(|tie| (tie.from, *tie)).collect();
-            let after: BTreeMap<usize, DraftEdge> =
-                ends.iter().filter(|tie| tie.from == inactive).map(|tie| (tie.to, *tie)).collect();
-            if before.len().saturating_mul(after.len()) > MOST_THROUGH {
+        let mut inner = InnerEdges::default();
+        for tie in through {
+            inner.insert(tie, led);
+        }
+        for inactive in led.iter().copied() {
+            let (before, after) = inner.take(inactive);
+            let pairs = before.len().saturating_mul(after.len());
+            let edge = |from, to, tie: &DraftEdge| DraftEdge { from, to, notify: false, ..*tie };
+            let mut made = Vec::new();
+            // The edges of inactive neighbours are looked at again.
+            let is_last = before.keys().chain(after.keys()).all(|number| !led.contains(number));
+            let of_ends = if is_last { 2 * (before.len() + after.len()) } else { 0 };
+            if pairs <= MOST_PAIRS + of_ends {
+                for from in before.keys() {
+                    // Two inactive resources that wait for each other are no cycle of vertices.
+                    let others = after.iter().filter(|(to, _)| *to != from);
+                    made.extend(others.map(|(to, tie)| edge(*from, *to, tie)));
+                }
+            } else if before.keys().any(|from| after.contains_key(from)) {
                 self.report_wide(inactive, before.len(), after.len());
-                continue;
+            } else if let Some(between) =
+                self.place_of(inactive).and_then(|at| self.add_barrier(at))
+            {
+                made.extend(before.iter().map(|(from, tie)| edge(*from, between, tie)));
+                made.extend(after.iter().map(|(to, tie)| edge(between, *to, tie)));
             }
-            for from in before.keys() {
-                // Two inactive resources that wait for each other are no cycle of vertices.
-                let others = after.iter().filter(|(to, _)| *to != from);
-                through.extend(others.map(|(to, tie)| DraftEdge {
-                    from: *from,
-                    to: *to,
-                    notify: false,
-                    ..*tie
-                }));
+            for tie in made {
+                if is_led(&tie) {
+                    inner.insert(tie, led);
+                } else {
+                    self.ties.push(tie);
+                }
             }
         }
-        self.ties.extend(through);
+    }
+
+    /// Returns the place of an inactive resource.
+    fn place_of(&self, number: usize) -> Option<Location> {
+        self.inactive.get(number.checked_sub(FIRST)?).map(|inactive| inactive.at)
     }
 
     fn report_wide(&mut self, number: usize, before: usize, after: usize) {
         let Some(inactive) = self.inactive.get(number - FIRST) else { return };
         let name = quoted(&inactive.identity);
         let what = format!("the inactive `{name}` stands between {before} and {after} resources");
-        let hint = format!("at most {MOST_THROUGH} pairs are ordered through it: put a noop there");
+        let hint = "some of them stand before and after it: remove one of the edges";
         let place = self.atlas.place(inactive.at);
         self.problems.push(Problem::new(Code::Limit, what).hint(hint).at(place));
     }

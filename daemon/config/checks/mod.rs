@@ -1,8 +1,8 @@
 //! The checks of all files together: identities, resources, claims, metaparameters, edges.
 //!
 //! The checks must not depend on which reader produced the files. Reading order: this file ([`check`]), `collections`,
-//! `identities`, `metaparams`, `semaphores`, `world_permits`, `values`, `edges`, `edge_sets`, `exports`, `inactive`,
-//! `auto_edges`, `claims`, `aliases`, `assemble`, `selection`.
+//! `identities`, `metaparams`, `semaphores`, `world_permits`, `values`, `edges`, `edge_sets`, `set_index`,
+//! `exports`, `inactive`, `probe_cycles`, `auto_edges`, `claims`, `aliases`, `assemble`, `selection`.
 
 pub(super) mod aliases;
 mod assemble;
@@ -15,8 +15,10 @@ pub(super) mod exports;
 pub(super) mod identities;
 pub(super) mod inactive;
 pub(super) mod metaparams;
+mod probe_cycles;
 pub(super) mod selection;
 pub(super) mod semaphores;
+pub(super) mod set_index;
 pub(super) mod values;
 pub(super) mod world_permits;
 
@@ -84,7 +86,13 @@ pub(super) struct Validator<'a> {
     pub(super) vertices: Vec<DraftVertex>,
     pub(super) inactive: Vec<inactive::DraftInactive>,
     /// The members of the sets that edges name.
-    pub(super) sets: HashMap<String, Arc<[usize]>>,
+    pub(super) sets: HashMap<Arc<str>, Arc<[usize]>>,
+    /// The edges of these sets by direction.
+    set_uses: HashMap<(Arc<str>, edge_sets::Side), edge_sets::SetUse>,
+    /// The index of the declared resources; made at its first use.
+    set_index: Option<set_index::SetIndex>,
+    /// The modules by instance, with their exports.
+    exporters: HashMap<Arc<str>, Arc<crate::config::document::Origin>>,
     /// The number of vertices between two sets.
     pub(super) barriers: usize,
     /// The number of edges that patterns made.
@@ -138,6 +146,9 @@ pub(super) fn check(
         vertices: Vec::new(),
         inactive: Vec::new(),
         sets: HashMap::new(),
+        set_uses: HashMap::new(),
+        set_index: None,
+        exporters: exports::exporters(documents),
         barriers: 0,
         set_edges: 0,
         ties: Vec::new(),
@@ -416,12 +427,6 @@ impl Validator<'_> {
             self.invalid(Severity::Error, &invalid, at);
         });
         built.ok().filter(|_| read.is_none())
-    }
-
-    /// Returns the metaparameters of a vertex that no graph declares. The defaults of the settings are for declared
-    /// resources: a barrier must not wait for a window, a permit or a limit.
-    pub(super) fn barrier_meta(&self) -> Own {
-        self.metas.without_defaults()
     }
 
     fn meta(

@@ -51,6 +51,16 @@ pub(super) struct Note {
     pub(super) condition: Option<Arc<str>>,
     /// The reason, if the resource is inactive.
     pub(super) inactive: Option<Arc<Inactivity>>,
+    /// The fields whose values are not known yet.
+    pub(super) unknown_fields: Box<[Box<str>]>,
+}
+
+impl Note {
+    /// Returns true if only the static fields of the resource are read: its condition does not hold. The fields of a
+    /// resource that only waits for a value are all read.
+    pub(super) fn hides_fields(&self) -> bool {
+        self.inactive.as_ref().is_some_and(|reason| !reason.waits_for_probe())
+    }
 }
 
 /// The reason of an inactive resource.
@@ -70,7 +80,8 @@ impl Inactivity {
     /// Returns true if the condition holds, and a value of a field waits for a probe.
     pub(super) fn waits_for_probe(&self) -> bool {
         let missing = self.unknown_until.as_deref().unwrap_or_default();
-        self.condition.is_empty() && missing.starts_with("probe[")
+        let id = steadfast_resources::ResourceId::parse(missing);
+        self.condition.is_empty() && id.is_some_and(|id| id.kind == "probe")
     }
 }
 

@@ -69,10 +69,11 @@ fn evaluate_in(
     if uses_facts {
         scope.facts.use_root();
     }
-    let checked = expression.check(&environment(scope, false, uses_facts));
+    let checked = expression.check(&environment(scope, (false, uses_facts), &expander.cache));
     // The message of a problem knows the facts too.
-    let value_type = checked.or_else(|_| expression.check(&environment(scope, false, true)))?;
-    let cache = (false, &expander.cache.engine_values);
+    let value_type = checked
+        .or_else(|_| expression.check(&environment(scope, (false, true), &expander.cache)))?;
+    let cache = (false, &expander.cache);
     let value = with_values(scope, cache, |values| expression.evaluate(values))?;
     let variable = expression.as_name();
     let variable = variable.as_deref().and_then(|name| name.strip_prefix("vars."));

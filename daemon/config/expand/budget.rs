@@ -29,6 +29,11 @@ const COPIES_OF_READ: usize = 2;
 /// The bytes that a map of a file, or one that an expression makes, takes besides its texts: its value and its type. A
 /// name of a variable stands for a map that exists, and makes none.
 const BYTES_OF_MAP: usize = 1536;
+/// The work that all expressions and templates of a graph may do together. One unit is an instruction, an item or 64
+/// bytes of data: about 45 ns.
+const MOST_WORK: u64 = 10_000_000;
+/// The work that each resource adds to this maximum.
+const WORK_OF_RESOURCE: u64 = 200;
 /// The maximum length of one text that expressions are embedded in.
 pub(in crate::config::expand) const LONGEST_TEXT: usize = 8 << 20;
 
@@ -40,6 +45,8 @@ pub(in crate::config::expand) struct Used {
     included: usize,
     bytes: usize,
     read: usize,
+    /// The work besides that of the evaluations: reading and checking templates.
+    work: u64,
     /// True after the first budget was exceeded: it is reported once, and the expansion ends.
     pub(in crate::config::expand) is_over: bool,
 }
@@ -151,6 +158,24 @@ impl Expander<'_> {
         let read = names.into_iter().map(|name| read_size(&context.scope, (name, is_copied)));
         self.used.read = read.fold(self.used.read, usize::saturating_add);
         self.used.read <= MOST_READ && !self.used.is_over
+    }
+
+    /// Counts work besides that of the evaluations; returns false when the limit is exceeded.
+    pub(in crate::config::expand) fn count_work(
+        &mut self,
+        context: &Context,
+        span: Span,
+        units: u64,
+    ) -> bool {
+        self.used.work = self.used.work.saturating_add(units);
+        let of_resources = (self.used.resources as u64).saturating_mul(WORK_OF_RESOURCE);
+        let work = self.used.work.saturating_add(self.cache.work.get());
+        if work <= MOST_WORK.saturating_add(of_resources) {
+            return !self.used.is_over;
+        }
+        let what = "the expressions and templates of the graph compute too much";
+        let of = "the work for templates and expressions";
+        self.exceed(context, span, (what, of))
     }
 
     /// Reports an exceeded budget once; returns false.

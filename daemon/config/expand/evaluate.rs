@@ -2,6 +2,7 @@
 
 use super::budget::bytes_of_result;
 use super::names::{environment, has_failed, has_type, missing_value, value_of, with_values};
+use super::outcome::Outcome;
 use super::sources::host_facts::Facts;
 use super::{Context, Expander};
 use crate::config::problem::code::Code;
@@ -10,7 +11,7 @@ use crate::config::source_file::Span;
 use crate::expressions::{EngineValues, Expression, ExpressionError, Shared, Value, ValueType};
 use crate::nearest_name::nearest;
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -79,7 +80,7 @@ pub(super) struct Scope {
     pub(super) secrets: Arc<BTreeMap<String, Option<String>>>,
     pub(super) item: Option<Arc<LoopItem>>,
     /// The values of the probes of this instance, by name.
-    pub(super) probes: Arc<BTreeMap<String, Value>>,
+    pub(super) probes: Shared<BTreeMap<String, Value>>,
     /// The declared types of the probes of this instance.
     pub(super) probe_types: Arc<BTreeMap<String, ValueType>>,
     /// The parameters whose values come from probes; each with the probe that it waits for, if that has not answered.
@@ -105,7 +106,7 @@ impl Scope {
             params: None,
             secrets: Arc::default(),
             item: None,
-            probes: Arc::new(facts.probes_of(instance)),
+            probes: facts.probes_of(instance).into(),
             probe_types: Arc::default(),
             probe_params: Arc::default(),
             params_at_load: None,
@@ -135,25 +136,22 @@ impl Context {
     }
 }
 
-/// The result of an evaluation.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Outcome<T> {
-    /// A value.
-    Known(T),
-    /// The value is not known until this resource has run, such as `probe[old_tls]`.
-    Unknown(String),
-    /// A problem, already reported.
-    Failed,
-}
-
 /// The parsed expressions by text, and the checked ones by the types of their names.
 #[derive(Default)]
 pub(super) struct Cache {
     parsed: HashMap<String, Result<Expression, ExpressionError>>,
     checked: HashMap<CheckKey, Checked>,
+    /// The types of the names below `probe`, with the values and the declared types that they were made of.
+    pub(super) probe_root: RefCell<Option<ProbeRoot>>,
     /// The values that were converted for the engine.
     pub(super) engine_values: RefCell<EngineValues>,
+    /// The work of all evaluations so far.
+    pub(super) work: Cell<u64>,
 }
+
+/// The types of the names below `probe`, with what they were made of.
+pub(super) type ProbeRoot =
+    (Shared<BTreeMap<String, Value>>, Arc<BTreeMap<String, ValueType>>, Arc<ValueType>);
 
 /// An expression, and the addresses of the types that it was checked against.
 type CheckKey = (String, [usize; 6]);
@@ -164,6 +162,10 @@ struct Checked {
     _types: [Option<Arc<ValueType>>; 4],
     _probes: Arc<BTreeMap<String, ValueType>>,
 }
+
+/// The number of comparisons of words for hints that name the nearest one: the search among thousands of names takes
+/// long for thousands of problems.
+const MOST_COMPARED: usize = 200_000;
 
 /// An expression in a file: its text, and the place of its first byte.
 #[derive(Clone, Copy, Debug)]
@@ -181,6 +183,23 @@ impl<'t> Written<'t> {
         let (start, end) = (span.start as usize, span.end as usize);
         let source = context.parsed.file.text.get(start..end).unwrap_or_default();
         Self { text, start: source.find(text).map(|at| start + at), span }
+    }
+
+    /// Finds an expression behind an offset of the scalar at a span; the offset moves behind the expression.
+    pub(super) fn find_next(
+        context: &Context,
+        text: &'t str,
+        (span, from): (Span, &mut usize),
+    ) -> Self {
+        let rest = Span {
+            start: span.start.saturating_add(u32::try_from(*from).unwrap_or(u32::MAX)),
+            ..span
+        };
+        let found = Self::find(context, text, rest);
+        if let Some(start) = found.start {
+            *from = start + text.len() - span.start as usize;
+        }
+        Self { span, ..found }
     }
 
     /// Returns the span of a byte of the expression, or of the whole scalar.
@@ -247,6 +266,7 @@ impl Expander<'_> {
         }
         if let Err(error) = self.check_expression(context, &expression, written.text) {
             self.report_expression(context, written, &error);
+            self.report_other_names(context, written, (&expression, &error));
             return Outcome::Failed;
         }
         if let Some(unknown) = unknown {
@@ -256,8 +276,12 @@ impl Expander<'_> {
             let problem = "the expressions of the graph read more than 256 MiB of values";
             return self.exceed_at(context, written, problem);
         }
-        let cache = (context.is_module(), &self.cache.engine_values);
-        match with_values(&context.scope, cache, |values| expression.evaluate(values)) {
+        let cache = (context.is_module(), &self.cache);
+        let result = with_values(&context.scope, cache, |values| expression.evaluate(values));
+        if !self.count_work(context, written.span_at(0), 1) {
+            return Outcome::Failed;
+        }
+        match result {
             Ok(value) => {
                 let bytes = bytes_of_result(&value, expression.as_name().is_some());
                 self.counted(context, written, (value, bytes))
@@ -305,15 +329,47 @@ impl Expander<'_> {
             return checked.result.clone();
         }
         let with_facts = text.contains("facts");
-        let mut result = expression.check(&environment(scope, context.is_module(), with_facts));
-        if result.is_err() && !with_facts {
+        let wants_hints = self.wants_hints();
+        let names = environment(scope, (context.is_module(), with_facts), &self.cache);
+        let names = names.with_hints(wants_hints);
+        let mut result = expression.check(&names);
+        let has_bare_name = || {
+            let roots = ["vars", "params", "item", "probe"];
+            let names = expression.dependencies();
+            names.iter().any(|name| !roots.contains(&name.split('.').next().unwrap_or(name)))
+        };
+        if result.is_err() && !with_facts && wants_hints && has_bare_name() {
             // The message knows the facts too: `hostname` is a slip for `facts.hostname`.
-            result = expression.check(&environment(scope, context.is_module(), true));
+            result =
+                expression.check(&environment(scope, (context.is_module(), true), &self.cache));
         }
         self.cache
             .checked
             .insert(key, Checked { result: result.clone(), _types: types, _probes: probes });
         result
+    }
+
+    /// Returns true if the next problem gets a hint that names the nearest word.
+    pub(super) fn wants_hints(&self) -> bool {
+        let names = self.variables.count().max(100);
+        self.problems.errors().saturating_mul(names) < MOST_COMPARED
+    }
+
+    /// Reports the unknown names of an expression besides that of its first problem.
+    fn report_other_names(
+        &mut self,
+        context: &Context,
+        written: Written<'_>,
+        (expression, first): (&Expression, &ExpressionError),
+    ) {
+        if !self.wants_hints() || expression.dependencies().len() < 2 {
+            return;
+        }
+        let names = environment(&context.scope, (context.is_module(), true), &self.cache);
+        let others = expression.unknown_names(&names);
+        for error in others.iter().filter(|error| error.offset != first.offset) {
+            self.report_expression(context, written, error);
+        }
     }
 
     /// Counts the bytes of the value of an expression.
@@ -358,6 +414,7 @@ impl Expander<'_> {
     ) -> bool {
         let Some(item) = context.scope.item.clone() else { return true };
         let Some(joined) = &item.joined else { return true };
+        let if_hints = self.wants_hints().then_some(());
         for name in names.iter().filter(|name| name.starts_with("item.")) {
             let mut of_type: &ValueType = joined;
             let mut value: Option<&Value> = Some(&item.root.value);
@@ -368,7 +425,8 @@ impl Expander<'_> {
                     let of = quoted(&item.of);
                     let what =
                         format!("items of `{of}` have no `{step}`; they have {}", known.join(", "));
-                    let near = nearest(step, known.iter().copied());
+                    let most = if_hints.map_or(0, |()| known.len());
+                    let near = nearest(step, known.iter().copied().take(most));
                     let hint = near.map(|near| format!("did you mean `{near}`?"));
                     let at = written.text.find(step).unwrap_or_default();
                     let problem = Problem::new(Code::Loop, what).hint_if(hint);

@@ -5,9 +5,9 @@
 //! and the uses that led there.
 //!
 //! Reading order: `detect` (files without the language skip the expansion), this file (the steps), `sources` (files,
-//! includes, variables, facts), `budget` (limits), `evaluate` (expressions), `names`, `text` (scalars with `${ }`),
-//! `values`, `resources` (conditions, loops, fields, commands, templates), `modules` (files, parameters, uses,
-//! pages), `print`, `ask`.
+//! includes, variables, facts), `budget` (limits), `evaluate` (expressions), `outcome`, `names`, `text` (scalars
+//! with `${ }`), `values`, `resources` (conditions, loops, fields, commands, templates), `modules` (files, parameters,
+//! uses, pages), `print`, `ask`.
 
 pub(super) mod ask;
 mod budget;
@@ -15,6 +15,7 @@ pub(super) mod detect;
 pub(super) mod evaluate;
 pub(super) mod modules;
 mod names;
+mod outcome;
 pub(super) mod print;
 pub(super) mod printed;
 pub(super) mod resources;
@@ -34,6 +35,7 @@ use crate::nearest_name::nearest;
 use budget::Used;
 use evaluate::{Cache, Scope};
 use modules::uses::UseRecord;
+use resources::loaded_templates::TemplateCache;
 use sources::host_facts::Facts;
 use sources::inputs::Inputs;
 use sources::probe_types::DeclaredProbes;
@@ -125,6 +127,7 @@ struct Expander<'a> {
     variables: Variables,
     facts: Arc<Facts>,
     cache: Cache,
+    templates: TemplateCache,
     documents: Vec<Document>,
     used: Used,
     is_complete: bool,
@@ -166,6 +169,10 @@ pub(super) fn expand(
     problems: &mut Problems,
 ) -> Expansion {
     let mut inputs = Inputs::new(roots, stored, options);
+    if let Some(problem) = inputs.refuse_large() {
+        problems.push(problem);
+        return Expansion { sources: inputs.sources, ..Expansion::default() };
+    }
     let facts = Facts::new(inputs.facts.take(), inputs.probes.take());
     let facts = facts.with_load(inputs.facts_at_load.take());
     let facts = Arc::new(facts.with_unknown(options.unknown_facts.clone()));
@@ -195,6 +202,7 @@ fn new_expander<'a>(
         variables: Variables::default(),
         facts,
         cache: Cache::default(),
+        templates: TemplateCache::default(),
         documents: Vec::new(),
         used: Used::default(),
         is_complete: true,

@@ -1,10 +1,9 @@
 //! The names in a scope: their values and their types, and the probes that they wait for.
 
-use crate::config::expand::evaluate::Scope;
+use crate::config::expand::evaluate::{Cache, Scope};
 use crate::config::problem::quoted;
-use crate::expressions::{EngineValues, Environment, MapKey, Scope as Values, Value, ValueType};
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::expressions::{Environment, MapKey, Scope as Values, Value, ValueType};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Returns true if one of the names is a variable whose problem is reported.
@@ -17,13 +16,31 @@ pub(super) fn has_failed(scope: &Scope, names: &BTreeSet<String>) -> bool {
         })
 }
 
+/// Returns the probe in a name, and the path behind it: `shop/load` and `a.b` of `probe.shop/load.a.b`. The name of an
+/// instance may contain dots.
+pub(super) fn probe_in(name: &str) -> Option<(&str, &str)> {
+    let rest = name.strip_prefix("probe.")?;
+    let begin = rest.rfind('/').map_or(0, |slash| slash + 1);
+    let end = rest.get(begin..)?.find('.').map_or(rest.len(), |dot| begin + dot);
+    let (probe, path) = rest.split_at_checked(end)?;
+    Some((probe, path.strip_prefix('.').unwrap_or(path)))
+}
+
+/// Returns the identity of a probe: `shop/probe[load]` of `shop/load`.
+pub(super) fn probe_identity(probe: &str) -> String {
+    match probe.rsplit_once('/') {
+        Some((instance, name)) => format!("{instance}/probe[{name}]"),
+        None => format!("probe[{probe}]"),
+    }
+}
+
 /// Returns the probe that a name waits for, or the resource that will change a fact.
 pub(super) fn missing_value(scope: &Scope, name: &str) -> Option<String> {
+    if let Some((probe, _)) = probe_in(name) {
+        return (!scope.probes.contains_key(probe)).then(|| probe_identity(probe));
+    }
     let mut steps = name.split('.');
     match (steps.next()?, steps.next()) {
-        ("probe", Some(probe)) if !scope.probes.contains_key(probe) => {
-            Some(format!("probe[{probe}]"))
-        }
         ("facts", _) => scope.facts.unknown_until(name).cloned(),
         ("vars", Some(variable)) => scope.vars.unknown.get(variable).cloned(),
         ("params", Some(param)) => scope.probe_params.get(param).cloned().flatten(),
@@ -33,11 +50,11 @@ pub(super) fn missing_value(scope: &Scope, name: &str) -> Option<String> {
 
 /// Returns true if the type of a name is known, although its value may not be.
 pub(super) fn has_type(scope: &Scope, name: &str) -> bool {
+    if let Some((probe, _)) = probe_in(name) {
+        return scope.probes.contains_key(probe) || scope.probe_types.contains_key(probe);
+    }
     let mut steps = name.split('.');
     match (steps.next(), steps.next()) {
-        (Some("probe"), Some(probe)) => {
-            scope.probes.contains_key(probe) || scope.probe_types.contains_key(probe)
-        }
         (Some("vars"), Some(variable)) if scope.vars.unknown.contains_key(variable) => {
             match scope.vars.root.value_type.as_ref() {
                 ValueType::Map(keys) => keys.contains_key(variable),
@@ -76,7 +93,7 @@ pub(super) fn value_ref<'scope>(scope: &'scope Scope, name: &str) -> Option<&'sc
         "params" => &scope.params.as_ref()?.value,
         "item" => &scope.item.as_ref()?.root.value,
         "probe" => {
-            let (probe, rest) = path?.split_once('.').unwrap_or((path?, ""));
+            let (probe, rest) = probe_in(name)?;
             let value = scope.probes.get(probe)?;
             return if rest.is_empty() { Some(value) } else { value.at_path(rest) };
         }
@@ -86,8 +103,12 @@ pub(super) fn value_ref<'scope>(scope: &'scope Scope, name: &str) -> Option<&'sc
 }
 
 /// Returns the types of the names in a scope.
-pub(super) fn environment(scope: &Scope, is_module: bool, with_facts: bool) -> Environment {
-    let mut environment = Environment::new().with_root("probe", probe_types(scope));
+pub(super) fn environment(
+    scope: &Scope,
+    (is_module, with_facts): (bool, bool),
+    cache: &Cache,
+) -> Environment {
+    let mut environment = Environment::new().with_root("probe", probe_types(scope, cache));
     if with_facts {
         environment = environment.with_root("facts", Arc::clone(&scope.facts.root().value_type));
         for (name, reason) in crate::facts::display_facts() {
@@ -112,7 +133,20 @@ pub(super) fn environment(scope: &Scope, is_module: bool, with_facts: bool) -> E
 }
 
 /// Returns the types of the probes: that of the value, or the declared one.
-fn probe_types(scope: &Scope) -> ValueType {
+fn probe_types(scope: &Scope, cache: &Cache) -> Arc<ValueType> {
+    let mut known = cache.probe_root.borrow_mut();
+    if let Some((values, types, root)) = &*known
+        && values.is_same(&scope.probes)
+        && Arc::ptr_eq(types, &scope.probe_types)
+    {
+        return Arc::clone(root);
+    }
+    let root = Arc::new(make_probe_types(scope));
+    *known = Some((scope.probes.clone(), Arc::clone(&scope.probe_types), Arc::clone(&root)));
+    root
+}
+
+fn make_probe_types(scope: &Scope) -> ValueType {
     let declared = scope.probe_types.iter();
     let declared = declared.map(|(name, of)| (name.clone(), MapKey::required(of.clone())));
     let known = scope.probes.iter();
@@ -123,11 +157,12 @@ fn probe_types(scope: &Scope) -> ValueType {
 /// Returns the values of the names in a scope.
 pub(super) fn with_values<T>(
     scope: &Scope,
-    (is_module, cache): (bool, &RefCell<EngineValues>),
+    (is_module, cache): (bool, &Cache),
     run: impl FnOnce(&Values<'_>) -> T,
 ) -> T {
-    let probes = Value::Map(BTreeMap::clone(&scope.probes).into());
-    let mut values = Values::new().with_engine_values(cache).with_root("probe", &probes);
+    let probes = Value::Map(scope.probes.clone());
+    let values = Values::new().with_engine_values(&cache.engine_values).with_work(&cache.work);
+    let mut values = values.with_root("probe", &probes);
     if scope.facts.is_used() {
         values = values.with_root("facts", &scope.facts.root().value);
     }

@@ -210,7 +210,8 @@ impl PartReader {
             })
         });
         let (key, condition) = (text("item"), text("condition"));
-        Some(Note { item: key.map(Arc::from), condition: condition.map(Arc::from), inactive })
+        let (item, condition) = (key.map(Arc::from), condition.map(Arc::from));
+        Some(Note { item, condition, inactive, ..Note::default() })
     }
 
     fn read_edges(&mut self, edges: usize) {

@@ -2,7 +2,8 @@
 
 use super::budget::LONGEST_TEXT;
 use super::{Context, Expander};
-use crate::config::expand::evaluate::{Outcome, Written};
+use crate::config::expand::evaluate::Written;
+use crate::config::expand::outcome::Outcome;
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
 use crate::expressions::Value;
@@ -105,7 +106,7 @@ impl Expander<'_> {
             return self.evaluate(context, Written::find(context, text, span));
         }
         let mut joined = String::new();
-        let mut unknown = None;
+        let (mut unknown, mut from, mut has_failed) = (None, 0, false);
         for part in parts {
             let text = match part {
                 Part::Literal(text) => {
@@ -114,17 +115,20 @@ impl Expander<'_> {
                 }
                 Part::Expression(text) => text,
             };
-            match self.evaluate(context, Written::find(context, text, span)) {
+            let written = Written::find_next(context, text, (span, &mut from));
+            match self.evaluate(context, written) {
                 Outcome::Known(value) => match value.embedded_text() {
                     Some(text) if append_text(&mut joined, &text) => {}
                     Some(_) => return self.too_long(context, node),
                     None => return self.not_embedded(context, node, (text, &value)),
                 },
                 Outcome::Unknown(until) => unknown = Some(until),
-                Outcome::Failed => return Outcome::Failed,
+                // The other expressions may have problems too.
+                Outcome::Failed => has_failed = true,
             }
         }
         match unknown {
+            _ if has_failed => Outcome::Failed,
             Some(until) => Outcome::Unknown(until),
             None => Outcome::Known(Value::Text(joined)),
         }
@@ -169,10 +173,10 @@ impl Expander<'_> {
     pub(super) fn names_in(&mut self, context: &Context, node: usize) -> Vec<String> {
         let Some(parts) = self.split_node(context, node) else { return Vec::new() };
         let span = context.tree().span(node);
-        let mut names = Vec::new();
+        let (mut names, mut from) = (Vec::new(), 0);
         for part in &parts {
             if let Part::Expression(text) = part {
-                let written = Written::find(context, text, span);
+                let written = Written::find_next(context, text, (span, &mut from));
                 if let Some(expression) = self.parse_expression(context, written) {
                     names.extend(expression.dependencies());
                 }

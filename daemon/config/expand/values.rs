@@ -88,15 +88,18 @@ impl Expander<'_> {
                 value
             }
             Node::List(items) => {
-                let items: Option<Vec<Value>> =
-                    items.clone().into_iter().map(|item| self.node_value(context, item)).collect();
-                items.map(|items| Value::List(items.into()))
+                let items = items.clone().into_iter();
+                // All problems are reported in one run.
+                let values: Vec<Option<Value>> =
+                    items.map(|item| self.node_value(context, item)).collect();
+                let values: Option<Vec<Value>> = values.into_iter().collect();
+                values.map(|values| Value::List(values.into()))
             }
             Node::Map(pairs) => {
                 if !self.count_map(context, node) {
                     return None;
                 }
-                let mut entries = BTreeMap::new();
+                let (mut entries, mut is_wrong) = (BTreeMap::new(), false);
                 for (key, value) in pairs.clone() {
                     let Some(name) = context.text_of(key).map(str::to_owned) else {
                         let what = "a key should be a string";
@@ -109,9 +112,12 @@ impl Expander<'_> {
                         self.report(context, key, Problem::new(Code::DuplicateKey, what));
                         return None;
                     }
-                    entries.insert(name, self.node_value(context, value)?);
+                    match self.node_value(context, value) {
+                        Some(value) => drop(entries.insert(name, value)),
+                        None => is_wrong = true,
+                    }
                 }
-                Some(Value::Map(entries.into()))
+                (!is_wrong).then(|| Value::Map(entries.into()))
             }
             Node::Alias(_) => None,
         }

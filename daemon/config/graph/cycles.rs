@@ -5,7 +5,7 @@ use crate::config::checks::Validator;
 use crate::config::checks::edges::DraftEdge;
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, shorten};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, HashSet, VecDeque};
 
 /// The maximum number of edges shown of one cycle.
 const SHOWN: usize = 200;
@@ -22,9 +22,9 @@ impl Validator<'_> {
     }
 
     /// Creates the problem of one cycle. `cycle` holds the indexes of its edges, each leading to the next.
-    fn cycle(&self, ties: &[DraftEdge], cycle: &[usize]) -> Problem {
+    pub(in crate::config) fn cycle(&self, ties: &[DraftEdge], cycle: &[usize]) -> Problem {
         let name = |vertex: usize| {
-            self.vertices.get(vertex).map_or_else(String::new, |v| shorten(&v.identity, 60))
+            self.identity_of(vertex).map_or_else(String::new, |identity| shorten(identity, 60))
         };
         let edges: Vec<DraftEdge> =
             cycle.iter().filter_map(|number| ties.get(*number).copied()).collect();
@@ -97,6 +97,25 @@ fn cycles(vertices: usize, ties: &[DraftEdge]) -> Vec<Vec<usize>> {
         }
     }
     found
+}
+
+/// Returns the shortest cycle through each of some vertices, one for each strongly connected component. The edges are
+/// sorted.
+pub(in crate::config) fn cycles_through(
+    vertices: usize,
+    ties: &[DraftEdge],
+    through: &BTreeSet<usize>,
+) -> Vec<Vec<usize>> {
+    let Some(part) = strongly_connected(vertices, ties) else { return Vec::new() };
+    let outgoing = Outgoing::new(vertices, ties);
+    let mut sizes = vec![0_usize; vertices];
+    for of in &part {
+        sizes[*of] += 1;
+    }
+    let mut done = HashSet::new();
+    let in_cycle = through.iter().filter(|vertex| sizes[part[**vertex]] > 1);
+    let first = in_cycle.filter(|vertex| done.insert(part[**vertex]));
+    first.map(|vertex| shortest(*vertex, &part, &outgoing)).collect()
 }
 
 fn is_acyclic(vertices: usize, outgoing: &Outgoing<'_>) -> bool {

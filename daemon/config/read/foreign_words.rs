@@ -74,6 +74,17 @@ const KEYS: &[Word] = &[
     ("until", "", "meta: {retry: 3}"),
 ];
 
+/// The states of other tools that are written in another way here: the kind, the state, and the line.
+const STATES: &[(&str, &str, &str)] = &[
+    ("pkg", "latest", "state: newest"),
+    ("pkg", "newest", "state: newest"),
+    ("pkg", "purged", "state: absent"),
+    ("file", "directory", "path: /absolute/path/"),
+    ("file", "link", "symlink: /absolute/path"),
+    ("file", "hard", "hardlink: /absolute/path"),
+    ("file", "touch", "state: exists"),
+];
+
 /// The kinds of other tools, with the kind here.
 const KINDS: &[(&str, &str)] = &[
     ("package", "pkg"),
@@ -134,7 +145,17 @@ fn own_line(line: &str, (key, value): (&str, &str), spec: &KindSpec) -> Option<S
     let is_on = is_on != (key == "absent");
     match (field, key) {
         ("state", "version") => {}
-        ("state", _) => return Some(format!("state: {}", state_word(spec, value, is_on)?)),
+        ("state", _) if spec.kind == "pkg" && value.starts_with(|c: char| c.is_ascii_digit()) => {
+            return Some(format!("state: {}", quote(value)));
+        }
+        ("state", _) => {
+            let is_same =
+                |(kind, state, _): &&(&str, &str, &str)| (*kind, *state) == (spec.kind, value);
+            if let Some((_, _, line)) = STATES.iter().find(is_same) {
+                return Some((*line).to_owned());
+            }
+            return Some(format!("state: {}", state_word(spec, value, is_on)?));
+        }
         ("startup", "ensure" | "enable" | "enabled") if key != "ensure" => {
             return Some(format!("startup: {}", if is_on { "enabled" } else { "disabled" }));
         }
@@ -149,7 +170,11 @@ fn own_line(line: &str, (key, value): (&str, &str), spec: &KindSpec) -> Option<S
         ("shell", _) => return Some(format!("shell: /bin/sh and cmd: {}", quote(value))),
         _ => {}
     }
-    if example.starts_with("/absolute") && !value.starts_with('/') && !value.starts_with("{{") {
+    let is_relative = !value.starts_with('/') && !value.starts_with("{{");
+    if field == "path" && is_relative {
+        return Some(format!("path: {}", quote(&format!("{example}/{value}"))));
+    }
+    if example.starts_with("/absolute") && is_relative && field != "symlink" {
         return None;
     }
     // `{{ users }}` of other tools is a variable.

@@ -6,6 +6,7 @@
 
 #[cfg(test)]
 mod any_text_tests;
+mod field_parts;
 pub(super) mod files;
 pub(super) mod foreign_words;
 pub(super) mod nesting;

@@ -7,6 +7,7 @@ use crate::config::ast::{
     is_read_if_inactive,
 };
 use crate::config::checks::metaparams::{ALIASES, LABELS};
+use crate::config::document::Note;
 use crate::config::document::tree::Node;
 use crate::config::hidden::is_secret_key;
 use crate::config::problem::code::Code;
@@ -98,10 +99,11 @@ impl<'t> Reader<'t, '_> {
         }
         let note = self.notes.get(&item);
         self.item = note.and_then(|note| note.item.clone());
-        let is_inactive = note.is_some_and(|note| note.inactive.is_some());
+        let is_inactive = note.is_some_and(Note::hides_fields);
         let instance = Arc::clone(&self.instance);
         let mut what = ResourceLabel { instance: &instance, kind: spec.kind, name: None };
         let Some(entries) = self.map(item, what, "a map with a `name`") else { return };
+        let entries = self.spread_parts(spec, entries, what);
         let named = entries.iter().find(|entry| entry.key == "name").copied();
         what.name = named.and_then(|named| self.scalar(named.value)).filter(|it| !it.is_null());
         let mut spots = ResourceSpots { item: self.item.clone(), ..ResourceSpots::default() };

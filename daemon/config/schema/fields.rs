@@ -105,7 +105,27 @@ fn of_type(field: &FieldSpec) -> Value {
     if field.receives > Receives::Nothing {
         accept_received(field, &mut schema);
     }
+    accept_parts(field, &mut schema);
     schema
+}
+
+/// Also accepts the map form of a field.
+fn accept_parts(field: &FieldSpec, schema: &mut Value) {
+    if let (false, Some(Value::Object(properties))) =
+        (field.parts.is_empty(), schema.get_mut("properties"))
+    {
+        for (key, of) in field.parts {
+            let part = if *key == "args" {
+                json!({"type": "array", "items": {"type": SCALAR}})
+            } else {
+                with_expressions(json!({"type": ["boolean", "null"]}))
+            };
+            let mut part = part;
+            part["description"] = format!("The field `{of}`.").into();
+            properties.insert((*key).to_owned(), part);
+        }
+        schema["maxProperties"] = json!(field.parts.len());
+    }
 }
 
 /// Returns the words with the values that YAML reads from them.

@@ -122,11 +122,22 @@ pub(super) fn without_checks(text: &str, offset: usize) -> (Cow<'_, str>, usize)
     let Ok(pattern) = regex_lite::Regex::new(&pattern) else {
         return (Cow::Borrowed(text), offset);
     };
-    let mut moved = offset;
+    let (mut moved, mut is_inside) = (offset, false);
     for found in pattern.find_iter(text).filter(|found| found.start() < offset) {
         moved -= found.end().min(offset) - found.start();
+        is_inside |= offset < found.end();
     }
-    (pattern.replace_all(text, ""), moved)
+    let clean = pattern.replace_all(text, "");
+    if is_inside {
+        // A check fails for the tag before it: its first word is the place.
+        let tags = code_of(&clean);
+        if let Some(tag) = tags.iter().find(|code| code.inside.end + 2 == moved) {
+            let inside = clean.get(tag.inside.clone()).unwrap_or_default();
+            let start = inside.trim_start_matches(['-', '+']).trim_start();
+            moved = tag.inside.end - start.len();
+        }
+    }
+    (clean, moved)
 }
 
 /// Returns the names that a tag binds to values.

@@ -3,23 +3,32 @@
 //! The tree is written again as an expression of minijinja. Each name becomes an input (`v0`), so that only used values
 //! are converted and an absent value is an error; each function is one of the closed list.
 
+use super::nested_values::charge_parts;
 use crate::expressions::error::{Cause, ExpressionError};
 use crate::expressions::functions::table::{FUNCTIONS, Function};
 use crate::expressions::scope::Scope;
 use crate::expressions::syntax::node::{Node, NodeKind, Operator};
 use crate::expressions::syntax::parse::shortened;
 use crate::expressions::value::Value;
-use minijinja::value::Rest;
-use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior};
+use minijinja::value::{Object, Rest};
+use minijinja::{Environment, Error, ErrorKind, State, UndefinedBehavior};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 
 /// The work that one expression may do; it bounds the memory to about 64 bytes each.
-const FUEL: u64 = 200_000;
+const FUEL: u64 = 500_000;
+
+/// The work that an expression counts if it fails before it has used its own.
+const WORK_OF_FAILURE: u64 = FUEL / 4;
 
 /// The name of the function that reads an item of a list.
 const ITEM: &str = "item_at";
+
+/// The name of the function behind each expression that notes the work, and the name of its counter.
+const NOTE: &str = "note_work";
+const COUNTER: &str = "work";
 
 /// The functions of the language and nothing else.
 static ENGINE: LazyLock<Environment<'static>> = LazyLock::new(|| {
@@ -28,6 +37,7 @@ static ENGINE: LazyLock<Environment<'static>> = LazyLock::new(|| {
     engine.set_fuel(Some(FUEL));
     add_functions(&mut engine);
     engine.add_filter(ITEM, item_at);
+    engine.add_filter(NOTE, note_work);
     engine
 });
 
@@ -46,25 +56,32 @@ pub(in crate::expressions) fn add_missing_functions(engine: &mut Environment<'st
 }
 
 fn add_function(engine: &mut Environment<'static>, function: &'static Function) {
-    engine.add_filter(function.name, move |arguments: Rest<minijinja::Value>| {
-        // The length of a list or map needs no copy.
-        if let ("length", [value]) = (function.name, &*arguments.0)
-            && let (None, Some(length)) = (value.as_str(), value.len())
-        {
-            return Ok(length.into());
-        }
-        let values = arguments.iter().map(from_engine).collect::<Result<Vec<_>, _>>();
-        let count = arguments.len();
-        let result = match values {
-            Ok(_) if count < function.least || count > function.most => {
-                Err(format!("has a wrong number of values; write {}", function.usage))
+    engine.add_filter(
+        function.name,
+        move |state: &State<'_, '_>, arguments: Rest<minijinja::Value>| {
+            // The length of a list or map needs no copy.
+            if let ("length", [value]) = (function.name, &*arguments.0)
+                && let (None, Some(length)) = (value.as_str(), value.len())
+            {
+                return Ok(length.into());
             }
-            Ok(values) => (function.run)(values),
-            Err(problem) => Err(problem),
-        };
-        let result = result.map_err(|problem| failed(format!("`{}` {problem}", function.name)));
-        result.map(|value| EngineValues::default().convert(&value))
-    });
+            // Each argument is copied.
+            for argument in arguments.iter() {
+                charge_parts(state, argument)?;
+            }
+            let values = arguments.iter().map(from_engine).collect::<Result<Vec<_>, _>>();
+            let count = arguments.len();
+            let result = match values {
+                Ok(_) if count < function.least || count > function.most => {
+                    Err(format!("has a wrong number of values; write {}", function.usage))
+                }
+                Ok(values) => (function.run)(values),
+                Err(problem) => Err(problem),
+            };
+            let result = result.map_err(|problem| failed(format!("`{}` {problem}", function.name)));
+            result.map(|value| EngineValues::default().convert(&value))
+        },
+    );
 }
 
 /// Returns item `index` of a list; a negative index counts from the end.
@@ -76,6 +93,26 @@ fn item_at(list: &minijinja::Value, index: i64) -> Result<minijinja::Value, Erro
         Ok(place) if place < length => list.get_item_by_index(place),
         _ => Err(failed(format!("the list has {length} items, no item {index}"))),
     }
+}
+
+/// The work of one evaluation.
+#[derive(Debug, Default)]
+struct WorkCounter(AtomicU64);
+
+impl Object for WorkCounter {}
+
+/// Notes the work so far, and returns the value as it is.
+fn note_work(
+    state: &State<'_, '_>,
+    value: minijinja::Value,
+    counter: &minijinja::Value,
+) -> minijinja::Value {
+    if let (Some(counter), Some((used, _))) =
+        (counter.downcast_object_ref::<WorkCounter>(), state.fuel_levels())
+    {
+        counter.0.store(used, Ordering::Relaxed);
+    }
+    value
 }
 
 fn failed(message: String) -> Error {
@@ -105,7 +142,9 @@ impl Program {
     /// Compiles a tree.
     pub(in crate::expressions) fn compile(node: &Node) -> Result<Self, ExpressionError> {
         let mut writer = Writer { text: String::new(), inputs: Vec::new(), places: Vec::new() };
+        writer.put("(");
         writer.write(node);
+        writer.put(&format!(")|{NOTE}({COUNTER})"));
         let Writer { text, inputs, places } = writer;
         match ENGINE.compile_expression_owned(text) {
             Ok(compiled) => Ok(Self { compiled, inputs, places }),
@@ -140,8 +179,17 @@ impl Program {
             context.insert(format!("v{number}"), value);
         }
         drop(shared);
+        let counter = Arc::new(WorkCounter::default());
+        let noted = minijinja::Value::from_dyn_object(Arc::clone(&counter));
+        context.insert(COUNTER.to_owned(), noted);
         let context = minijinja::Value::from_pairs(context);
-        let result = self.compiled.eval(context).map_err(|error| self.explain(&error))?;
+        let result = self.compiled.eval(context);
+        scope.add_work(match &result {
+            Ok(_) => counter.0.load(Ordering::Relaxed),
+            Err(error) if error.kind() == ErrorKind::OutOfFuel => FUEL,
+            Err(_) => WORK_OF_FAILURE,
+        });
+        let result = result.map_err(|error| self.explain(&error))?;
         from_engine(&result).map_err(|problem| {
             let range = self.places.last().map_or((0, 0), |(_, _, range)| *range);
             ExpressionError::new(Cause::Value, range, format!("the result {problem}"))

@@ -2,8 +2,9 @@
 //!
 //! The caller reads files: a template asks its loader for the templates that it includes.
 
-use super::bindings::{code_of, with_checks, without_checks};
+use super::bindings::{with_checks, without_checks};
 use super::nested_values::{add_bounded_filters, charge_parts};
+use super::products::{Factor, Product, products_of};
 use crate::expressions::environment::Environment;
 use crate::expressions::evaluation::program::{EngineValues, add_missing_functions};
 use crate::expressions::evaluation::quoting;
@@ -17,10 +18,16 @@ use minijinja::{AutoEscape, Error, ErrorKind, UndefinedBehavior, escape_formatte
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error as _;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// The work that one template may do; minijinja counts instructions, items and 64 bytes of data as one.
 const FUEL: u64 = 1_000_000;
+
+/// The work that a template counts if it fails before it has used its own: the engine does not tell how much it was.
+const WORK_OF_FAILURE: u64 = FUEL / 4;
+
+/// The number of problems that one check of a template reports.
+const MOST_PROBLEMS: usize = 20;
 
 /// The maximum length of the output in bytes.
 const LONGEST_OUTPUT: usize = 8 * 1024 * 1024;
@@ -31,10 +38,16 @@ pub(crate) const LONGEST_TEMPLATE: usize = 512 * 1024;
 /// Reads an included template by its name relative to the folder of the graph or module: `None` if there is none.
 pub type TemplateLoader = Arc<dyn Fn(&str) -> Result<Option<String>, String> + Send + Sync>;
 
+/// The engine without a template; a copy is cheap.
+static ENGINE: LazyLock<minijinja::Environment<'static>> = LazyLock::new(create_engine);
+
 /// A parsed template.
 pub struct Template {
     engine: minijinja::Environment<'static>,
     name: String,
+    /// The dotted names that the template itself uses.
+    names: BTreeSet<String>,
+    products: Vec<Product>,
 }
 
 /// A problem of a template, with its place.
@@ -92,78 +105,58 @@ impl Template {
                 format!("a template has at most {LONGEST_TEMPLATE} bytes, this has {}", text.len());
             return Err(error_at(name, text, None, message));
         }
-        let mut engine = create_engine();
+        let mut engine = ENGINE.clone();
         if let Some(loader) = loader {
             engine.set_loader(move |wanted| load_template(&loader, wanted));
         }
         engine
             .add_template_owned(name.to_owned(), with_checks(text))
             .map_err(|error| explain(name, &error, &[]))?;
-        Ok(Self { engine, name: name.to_owned() })
+        let names = undeclared_names(&engine, name);
+        Ok(Self { engine, name: name.to_owned(), names, products: products_of(text) })
     }
 
     /// Returns the dotted names that the template itself uses; included templates are not part of it.
     #[must_use]
-    pub fn names(&self) -> BTreeSet<String> {
-        let globals: BTreeSet<&str> = self.engine.globals().map(|(name, _)| name).collect();
-        let Ok(template) = self.engine.get_template(&self.name) else { return BTreeSet::new() };
-        let names = template.undeclared_variables(true).into_iter();
-        names.filter(|name| !globals.contains(first_part(name))).collect()
+    pub const fn names(&self) -> &BTreeSet<String> {
+        &self.names
     }
 
     /// Checks the names of the template itself: each begins with a name of `known` (those of `with` and `values`), or
     /// is in the environment. The names of included templates are checked when they are used.
     #[must_use]
     pub fn check(&self, environment: &Environment, known: &[&str]) -> Vec<TemplateError> {
+        let given: BTreeSet<&str> = known.iter().copied().collect();
+        let unknown = self.names.iter().filter(|name| !given.contains(first_part(name)));
+        let unknown = unknown.filter_map(|name| {
+            let path: Vec<String> = name.split('.').map(str::to_owned).collect();
+            Some((name, environment.resolve(&path, (0, 0)).err()?))
+        });
+        let unknown: Vec<_> = unknown.take(MOST_PROBLEMS).collect();
+        let repeated = self.products.iter().filter(|it| is_repeated(environment, it));
+        let repeated: Vec<&Product> = repeated.take(MOST_PROBLEMS).collect();
+        if unknown.is_empty() && repeated.is_empty() {
+            return Vec::new();
+        }
         let source = self.source();
-        let mut problems: Vec<TemplateError> = self
-            .names()
-            .into_iter()
-            .filter(|name| !known.contains(&first_part(name)))
-            .filter_map(|name| {
-                let path: Vec<String> = name.split('.').map(str::to_owned).collect();
-                let error = environment.resolve(&path, (0, 0)).err()?;
-                let offset = find_name(&source, &name);
-                let near = crate::nearest_name::nearest(&name, known.iter().copied());
-                let hint = near.map(|near| format!("nearest: `{near}`")).or(error.hint);
-                let hint = hint.or_else(|| {
-                    Some("a value of the graph comes in by `with: {name: value}`".to_owned())
-                });
-                let mut problem = error_at(&self.name, &source, offset, error.message);
-                problem.hint = hint;
-                Some(problem)
-            })
-            .collect();
-        problems.extend(self.repeated_texts(environment, &source));
+        let mut problems = Vec::new();
+        for (name, error) in unknown {
+            let offset = find_name(&source, name);
+            let near = crate::nearest_name::nearest(name, known.iter().copied());
+            let hint = near.map(|near| format!("nearest: `{near}`")).or(error.hint);
+            let usual = || "a value of the graph comes in by `with: {name: value}`".to_owned();
+            let mut problem = error_at(&self.name, &source, offset, error.message);
+            problem.hint = hint.or_else(|| Some(usual()));
+            problems.push(problem);
+        }
+        for product in repeated {
+            let message = "`*` multiplies numbers, here it has a string or list".to_owned();
+            let mut problem = error_at(&self.name, &source, Some(product.at), message);
+            problem.hint = Some("repeat a text by a loop".to_owned());
+            problems.push(problem);
+        }
         problems.sort_by_key(|problem| (problem.line, problem.column));
         problems
-    }
-
-    /// Returns the problem of each `*` with a string or a list: the engine would repeat it.
-    fn repeated_texts(&self, environment: &Environment, source: &str) -> Vec<TemplateError> {
-        let is_repeated = |operand: &Operand<'_>| match operand {
-            Operand::Text => true,
-            Operand::Name(name) => {
-                let path: Vec<String> = name.split('.').map(str::to_owned).collect();
-                let found = environment.resolve(&path, (0, 0));
-                let found = found.map(|found| found.value_type);
-                matches!(found.as_deref(), Ok(ValueType::Text | ValueType::List(_)))
-            }
-            Operand::Other => false,
-        };
-        let products = code_of(source).into_iter().flat_map(|code| {
-            let text = source.get(code.inside.clone()).unwrap_or_default();
-            products(text).into_iter().map(move |(at, operands)| (code.inside.start + at, operands))
-        });
-        let repeated = products.filter(|(_, operands)| operands.iter().any(is_repeated));
-        repeated
-            .map(|(at, _)| {
-                let message = "`*` multiplies numbers, here it has a string or list".to_owned();
-                let mut problem = error_at(&self.name, source, Some(at), message);
-                problem.hint = Some("repeat a text by a loop".to_owned());
-                problem
-            })
-            .collect()
     }
 
     /// Renders the template. The names of `with` and `values` win over those of the scope. A message never contains a
@@ -191,8 +184,13 @@ impl Template {
         let secrets: Vec<&str> = values.values().map(String::as_str).collect();
         let mut output = BoundedOutput { bytes: Vec::new(), is_full: false };
         let template = self.engine.get_template(&self.name);
-        let result = template
-            .and_then(|template| template.render_captured_to(context, &mut output).map(|_| ()));
+        let result =
+            template.and_then(|template| template.render_captured_to(context, &mut output));
+        scope.add_work(match &result {
+            Ok(captured) => captured.state().fuel_levels().map_or(0, |(used, _)| used),
+            Err(error) if error.kind() == ErrorKind::OutOfFuel => FUEL,
+            Err(_) => WORK_OF_FAILURE,
+        });
         if output.is_full {
             let message = format!("the output exceeds {LONGEST_OUTPUT} bytes");
             return Err(error_at(&self.name, "", None, message));
@@ -221,6 +219,28 @@ impl Template {
         let source = template.map(|template| template.source().to_owned()).unwrap_or_default();
         without_checks(&source, 0).0.into_owned()
     }
+}
+
+/// Returns the dotted names that a template uses, without those of the engine.
+fn undeclared_names(engine: &minijinja::Environment<'_>, name: &str) -> BTreeSet<String> {
+    let globals: BTreeSet<&str> = engine.globals().map(|(name, _)| name).collect();
+    let Ok(template) = engine.get_template(name) else { return BTreeSet::new() };
+    let names = template.undeclared_variables(true).into_iter();
+    names.filter(|name| !globals.contains(first_part(name))).collect()
+}
+
+/// Returns true if a factor of a product is a string or a list: the engine would repeat it.
+fn is_repeated(environment: &Environment, product: &Product) -> bool {
+    product.factors.iter().any(|factor| match factor {
+        Factor::Repeatable => true,
+        Factor::Name(name) => {
+            let path: Vec<String> = name.split('.').map(str::to_owned).collect();
+            let found = environment.resolve(&path, (0, 0));
+            let found = found.map(|found| found.value_type);
+            matches!(found.as_deref(), Ok(ValueType::Text | ValueType::List(_)))
+        }
+        Factor::Other => false,
+    })
 }
 
 /// Creates an engine with the syntax, the filters and the limits of templates.
@@ -364,82 +384,6 @@ fn find_name(source: &str, name: &str) -> Option<usize> {
         let after = source.get(at + name.len()..).unwrap_or_default();
         !before.ends_with(is_part) && !after.starts_with(|next| is_part(next) && next != '.')
     })
-}
-
-/// An operand of a product.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Operand<'t> {
-    /// A text or a list as written.
-    Text,
-    /// A dotted name.
-    Name(&'t str),
-    Other,
-}
-
-/// Returns the offset of each `*` in an expression, with its operands.
-fn products(code: &str) -> Vec<(usize, [Operand<'_>; 2])> {
-    let mut found = Vec::new();
-    let mut quote = None;
-    for (at, letter) in code.char_indices() {
-        match (quote, letter) {
-            (Some(open), letter) if open == letter => quote = None,
-            (Some(_), _) => {}
-            (None, '"' | '\'') => quote = Some(letter),
-            (None, '*') => {
-                let before = code.get(..at).unwrap_or_default();
-                let after = code.get(at + 1..).unwrap_or_default();
-                if !before.ends_with('*') && !after.starts_with('*') {
-                    found.push((at, [left_operand(before.trim_end()), right_operand(after)]));
-                }
-            }
-            (None, _) => {}
-        }
-    }
-    found
-}
-
-const fn is_part_of_name(letter: char) -> bool {
-    letter.is_ascii_alphanumeric() || letter == '_' || letter == '.'
-}
-
-/// Returns the operand at the end of a text.
-fn left_operand(before: &str) -> Operand<'_> {
-    if before.ends_with(['"', '\'']) {
-        return Operand::Text;
-    }
-    if before.ends_with(']') {
-        // A bracket behind a name is an index.
-        let open = before.rfind('[').and_then(|open| before.get(..open)).unwrap_or_default();
-        let is_index = open.trim_end().ends_with(|c| is_part_of_name(c) || c == ')' || c == ']');
-        return if is_index { Operand::Other } else { Operand::Text };
-    }
-    let rest = before.trim_end_matches(is_part_of_name);
-    let name = before.get(rest.len()..).unwrap_or_default();
-    if name.is_empty() || rest.trim_end().ends_with('|') {
-        Operand::Other
-    } else {
-        Operand::Name(name)
-    }
-}
-
-/// Returns the operand at the beginning of a text.
-fn right_operand(after: &str) -> Operand<'_> {
-    let after = after.trim_start();
-    if after.starts_with('[') {
-        return Operand::Text;
-    }
-    if let Some(open) = after.chars().next().filter(|open| ['"', '\''].contains(open)) {
-        let rest = after.get(1..).unwrap_or_default();
-        let rest = rest.split_once(open).map_or("", |(_, rest)| rest).trim_start();
-        return if rest.starts_with('|') { Operand::Other } else { Operand::Text };
-    }
-    let end = after.find(|c| !is_part_of_name(c)).unwrap_or(after.len());
-    let (name, rest) = after.split_at(end);
-    if name.is_empty() || rest.trim_start().starts_with(['|', '(', '[']) {
-        Operand::Other
-    } else {
-        Operand::Name(name)
-    }
 }
 
 /// Returns the texts between `{{` and `}}` with their offsets; comments and raw blocks have none.

@@ -26,6 +26,7 @@ use crate::host::files::denies_others;
 use crate::kind::{
     FieldMode, FieldRole, FieldSpec, FieldType, ForeignValue, Interpreter, Invalid, KindSpec, Value,
 };
+use crate::parts::edit_fields::VALIDATE_PARTS;
 use crate::parts::validate_command::ValidateCommand;
 use crate::permit::Permit;
 use crate::removal::Removal;
@@ -137,8 +138,8 @@ const FIELDS: &[FieldSpec] = &[
     FieldSpec::new(
         "validate",
         FieldType::Texts,
-        "Command that must accept the new content first, as a string or a list: visudo -cf %s. %s is the path of the staged file. Timeout: one minute.",
-    ).guarded().mode(FieldMode::Argv("")).receives(Receives::Shown),
+        "Command that must accept the new content first, as a string or a list: visudo -cf %s. %s is the path of the staged file. Timeout: one minute. In place: {args: [nginx, -t], in_place: true}.",
+    ).guarded().mode(FieldMode::Argv("")).receives(Receives::Shown).parts(VALIDATE_PARTS),
     FieldSpec::new(
         "in_place",
         FieldType::Bool,

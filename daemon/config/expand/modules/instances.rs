@@ -4,6 +4,8 @@ use crate::config::ast::Relation;
 use crate::config::document::{Document, Inactivity, ModuleEdge, Origin};
 use crate::config::expand::evaluate::{ParamsAtLoad, Root, Scope};
 use crate::config::expand::modules::{Given, Loaded, Module};
+use crate::config::expand::names::probe_identity;
+use crate::config::expand::resources::name_within;
 use crate::config::expand::{Context, Expander};
 use crate::expressions::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -106,14 +108,14 @@ impl Expander<'_> {
         document: &mut Document,
     ) {
         let used = self.uses.end_resource();
-        let used = used.iter().map(|probe| probe.rsplit('/').next().unwrap_or(probe));
+        let used = used.iter().map(|probe| name_within(context, probe));
         let mut all: BTreeSet<String> = used.map(str::to_owned).collect();
         all.extend(context.probes.iter().cloned());
         for probe in all {
             document.module_edges.push(ModuleEdge {
                 instance: Arc::clone(instance),
                 relation: Relation::After,
-                target: format!("{}probe[{probe}]", context.origin.prefix()),
+                target: format!("{}{}", context.origin.prefix(), probe_identity(&probe)),
                 span: context.tree().span(item),
             });
         }

@@ -5,6 +5,7 @@ use crate::config::expand::modules::Loaded;
 use crate::config::expand::values::shown;
 use crate::config::expand::{Expander, Facts, Inputs, new_expander};
 use crate::config::problem::Problems;
+use crate::config::read::files;
 use crate::config::source_file::SourceFile;
 use crate::config::{Options, Rejected};
 use crate::expressions::Value;
@@ -55,6 +56,21 @@ pub struct ModuleResource {
     pub identity: String,
     /// The condition and the loop.
     pub terms: Vec<String>,
+}
+
+/// Returns the folder of a module, if a path is the folder or a file of one: a file with `module:` at its top.
+#[must_use]
+pub fn module_folder(path: &Path) -> Option<PathBuf> {
+    let path = std::path::absolute(path).ok()?;
+    let is_part = |file: &PathBuf| {
+        let source = files::read_used(file, "").ok().flatten();
+        source.is_some_and(|source| source.text.lines().any(|line| line.starts_with("module:")))
+    };
+    if !path.is_dir() {
+        return is_part(&path).then(|| path.parent().map(Path::to_owned)).flatten();
+    }
+    let mut all = files::list_folder(&path).into_iter().filter(|file| files::is_graph(file));
+    all.any(|file| is_part(&file)).then_some(path)
 }
 
 /// Reads the declarations of a module.

@@ -2,7 +2,8 @@
 
 use crate::config::UsedInputs;
 use crate::config::expand::sources::host_facts::Facts;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 /// The names that expressions used so far.
 #[derive(Debug, Default)]
@@ -19,6 +20,8 @@ pub(in crate::config::expand) struct UseRecord {
     is_in_params: bool,
     /// The probes that the present resource uses.
     of_resource: BTreeSet<String>,
+    /// The probes behind each variable and behind the parameters, as far as they were asked for.
+    probes_behind: HashMap<String, Arc<BTreeSet<String>>>,
 }
 
 impl UseRecord {
@@ -38,8 +41,9 @@ impl UseRecord {
             if !self.names.contains(name) {
                 self.names.insert(name.clone());
             }
-            if self.is_in_params {
+            if self.is_in_params && !self.of_params.contains(name) {
                 self.of_params.insert(name.clone());
+                self.probes_behind.clear();
             }
             if name.starts_with("probe.") || name.starts_with("vars.") {
                 self.of_resource.insert(name.clone());
@@ -54,8 +58,12 @@ impl UseRecord {
 
     /// Notes the names in the definition of a variable.
     pub(in crate::config::expand) fn note_variable(&mut self, variable: &str, names: &[String]) {
+        if names.is_empty() {
+            return;
+        }
         let all = self.of_variables.entry(variable.to_owned()).or_default();
         all.extend(names.iter().cloned());
+        self.probes_behind.clear();
     }
 
     /// Begins or ends the values for parameters of a module.
@@ -71,27 +79,67 @@ impl UseRecord {
     /// Ends a resource; returns the names of the probes that it uses, also through variables.
     pub(in crate::config::expand) fn end_resource(&mut self) -> Vec<String> {
         let names = std::mem::take(&mut self.of_resource);
-        if names.is_empty() {
-            return Vec::new();
+        let mut probes = parts_after(&names, "probe.");
+        for name in names.iter().filter(|name| !name.starts_with("probe.")) {
+            probes.extend(self.probes_behind(name).iter().cloned());
         }
-        parts_after(&self.closure(&names), "probe.").into_iter().collect()
+        probes.into_iter().collect()
+    }
+
+    /// Returns the probes that a variable or a parameter uses, also through others.
+    fn probes_behind(&mut self, name: &str) -> Arc<BTreeSet<String>> {
+        let top = self.group_of(name);
+        let mut open = vec![(top.clone(), false)];
+        let mut visited = HashSet::new();
+        while let Some((name, is_done)) = open.pop() {
+            if self.probes_behind.contains_key(&name) {
+                continue;
+            }
+            let below = self.names_behind(&name);
+            if is_done {
+                let mut probes = parts_after(below, "probe.");
+                let others = below.iter().map(|name| self.group_of(name));
+                // A variable that uses itself has none yet; the problem is reported elsewhere.
+                let known = others.filter_map(|name| self.probes_behind.get(&name));
+                probes.extend(known.flat_map(|probes| probes.iter().cloned()));
+                self.probes_behind.insert(name, Arc::new(probes));
+            } else if visited.insert(name.clone()) {
+                let others: Vec<String> = below.iter().map(|name| self.group_of(name)).collect();
+                open.push((name, true));
+                open.extend(others.into_iter().map(|name| (name, false)));
+            }
+        }
+        self.probes_behind.get(&top).map(Arc::clone).unwrap_or_default()
+    }
+
+    /// Returns the part of a name that decides about the names behind: `vars.sites`, `params`, or the root.
+    fn group_of(&self, name: &str) -> String {
+        let mut steps = name.split('.');
+        match (steps.next(), steps.next()) {
+            (Some("vars"), Some(variable)) if self.of_variables.contains_key(variable) => {
+                format!("vars.{variable}")
+            }
+            (Some(root), _) => root.to_owned(),
+            _ => String::new(),
+        }
+    }
+
+    /// Returns the names in the definition of a variable, or in the values of parameters.
+    fn names_behind(&self, group: &str) -> &BTreeSet<String> {
+        static NOTHING: BTreeSet<String> = BTreeSet::new();
+        match group.split_once('.') {
+            Some(("vars", variable)) => self.of_variables.get(variable).unwrap_or(&NOTHING),
+            None if group == "params" => &self.of_params,
+            _ => &NOTHING,
+        }
     }
 
     /// Returns the names with those of the variables and parameters among them.
     fn closure(&self, names: &BTreeSet<String>) -> BTreeSet<String> {
         let mut all = names.clone();
         let mut open: Vec<String> = names.iter().cloned().collect();
-        let nothing = BTreeSet::new();
         while let Some(name) = open.pop() {
-            let mut steps = name.split('.');
-            let below = match (steps.next(), steps.next()) {
-                (Some("vars"), Some(variable)) => {
-                    self.of_variables.get(variable).unwrap_or(&nothing)
-                }
-                (Some("vars" | "params"), _) => &self.of_params,
-                _ => &nothing,
-            };
-            for name in below {
+            for name in self.names_behind(&self.group_of(&name)) {
                 if all.insert(name.clone()) {
                     open.push(name.clone());
                 }

@@ -1,7 +1,8 @@
 //! Commands without a shell: the text is split into words first, so that one expression stays within one argument.
 
 use crate::config::document::tree::{Node, Tree};
-use crate::config::expand::evaluate::{Outcome, Written};
+use crate::config::expand::evaluate::Written;
+use crate::config::expand::outcome::Outcome;
 use crate::config::expand::resources::fields::Target;
 use crate::config::expand::text::{Part, append_text, split_scalar};
 use crate::config::expand::{Context, Expander, copy_nodes};
@@ -29,14 +30,14 @@ impl Expander<'_> {
         };
         let Some(text) = text.filter(|_| !is_list) else {
             let expanded = self.expand_value(context, (value, field), into);
-            return Self::add_expanded(context, (key, expanded), into, target);
+            return Self::add_expanded(context, (key, field, expanded), into, target);
         };
         let mut words = Vec::new();
         for word in split_words(&text) {
             match self.expand_word(context, value, &word) {
                 Outcome::Known(word) => words.push(word),
                 Outcome::Unknown(until) => {
-                    target.unknown = Some(until);
+                    target.wait_for(until, field.name);
                     return Some(());
                 }
                 Outcome::Failed => return None,
@@ -51,7 +52,7 @@ impl Expander<'_> {
         if field.takes == FieldType::Texts {
             let words = words.into_iter().map(|word| into.push_text(word, false, span)).collect();
             let node = into.push(Node::List(words), span);
-            return Self::add_expanded(context, (key, Outcome::Known(node)), into, target);
+            return Self::add_expanded(context, (key, field, Outcome::Known(node)), into, target);
         }
         let arguments = match field.role {
             Some(FieldRole::Command { arguments }) => Some(arguments),
@@ -68,7 +69,7 @@ impl Expander<'_> {
         }
         let Some(arguments) = arguments else {
             let node = into.push_text(words.join(" "), false, span);
-            return Self::add_expanded(context, (key, Outcome::Known(node)), into, target);
+            return Self::add_expanded(context, (key, field, Outcome::Known(node)), into, target);
         };
         if context.tree().entry(target.item, arguments).is_some() {
             let name = field.name;
@@ -81,7 +82,7 @@ impl Expander<'_> {
         let mut words = words.into_iter();
         let program = words.next().unwrap_or_default();
         let node = into.push_text(program, false, span);
-        Self::add_expanded(context, (key, Outcome::Known(node)), into, target)?;
+        Self::add_expanded(context, (key, field, Outcome::Known(node)), into, target)?;
         let args: Vec<usize> = words.map(|word| into.push_text(word, false, span)).collect();
         if !args.is_empty() {
             let key = into.push_text(arguments.to_owned(), true, span);
@@ -106,7 +107,7 @@ impl Expander<'_> {
 
     fn add_expanded(
         context: &Context,
-        (key, expanded): (usize, Outcome<usize>),
+        (key, field, expanded): (usize, &FieldSpec, Outcome<usize>),
         into: &mut Tree<'static>,
         target: &mut Target,
     ) -> Option<()> {
@@ -114,7 +115,7 @@ impl Expander<'_> {
             Outcome::Known(node) => {
                 target.pairs.push((copy_nodes(context.tree(), key, into), node));
             }
-            Outcome::Unknown(until) => target.unknown = Some(until),
+            Outcome::Unknown(until) => target.wait_for(until, field.name),
             Outcome::Failed => return None,
         }
         Some(())

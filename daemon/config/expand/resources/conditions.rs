@@ -2,8 +2,9 @@
 
 use crate::config::document::Inactivity;
 use crate::config::document::tree::Node;
-use crate::config::expand::evaluate::{Outcome, Written};
+use crate::config::expand::evaluate::Written;
 use crate::config::expand::names::value_of;
+use crate::config::expand::outcome::Outcome;
 use crate::config::expand::values::shown;
 use crate::config::expand::{Context, Expander};
 use crate::config::hidden::names_secret;

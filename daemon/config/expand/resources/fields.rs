@@ -3,8 +3,10 @@
 use crate::config::ast::Relation;
 use crate::config::checks::metaparams::{ALIASES, LABELS, META};
 use crate::config::document::tree::{Node, Tree};
-use crate::config::expand::evaluate::{Outcome, Written};
+use crate::config::expand::evaluate::Written;
 use crate::config::expand::names::is_from_probe;
+use crate::config::expand::outcome::{AllOutcomes, Outcome};
+use crate::config::expand::resources::field_parts::is_map_form;
 use crate::config::expand::text::Part;
 use crate::config::expand::values::{kind_of, push_value};
 use crate::config::expand::{Context, Expander, copy_nodes};
@@ -23,6 +25,16 @@ pub(in crate::config::expand) struct Target {
     pub(in crate::config::expand) pairs: Vec<(usize, usize)>,
     /// The probe that a value waits for.
     pub(in crate::config::expand) unknown: Option<String>,
+    /// The fields whose values wait.
+    pub(in crate::config::expand) unknown_fields: Vec<Box<str>>,
+}
+
+impl Target {
+    /// Notes that the value of a field is not known until a resource has run.
+    pub(in crate::config::expand) fn wait_for(&mut self, until: String, field: &str) {
+        self.unknown = Some(until);
+        self.unknown_fields.push(field.into());
+    }
 }
 
 /// The roots of names that no shell variable has.
@@ -62,6 +74,9 @@ impl Expander<'_> {
                 FieldMode::Literal(by) => {
                     Outcome::Known(self.expand_literal(context, (value, name, by), into)?)
                 }
+                FieldMode::Argv(_) if is_map_form(context, field, value) => {
+                    self.expand_parts(context, (target.spec, field, value), into)
+                }
                 FieldMode::Argv(_) => {
                     return self.expand_command(context, (key, field, value), into, target);
                 }
@@ -80,7 +95,7 @@ impl Expander<'_> {
                 Some(())
             }
             Outcome::Unknown(until) => {
-                target.unknown = Some(until);
+                target.wait_for(until, name);
                 Some(())
             }
             Outcome::Failed => None,
@@ -108,21 +123,16 @@ impl Expander<'_> {
         let Some(Node::Map(pairs)) = context.tree().node(node) else {
             return Outcome::Known(copy_nodes(context.tree(), node, into));
         };
-        let mut copied = Vec::with_capacity(pairs.len());
+        let mut all = AllOutcomes::default();
         for (key, value) in pairs.clone() {
             let name = context.text_of(key).unwrap_or_default().to_owned();
             let expanded = match META.iter().find(|field| field.name == name) {
                 Some(field) => self.expand_value(context, (value, field), into),
                 None => Outcome::Known(copy_nodes(context.tree(), value, into)),
             };
-            match expanded {
-                Outcome::Known(value) => {
-                    copied.push((copy_nodes(context.tree(), key, into), value));
-                }
-                other => return other,
-            }
+            all.add(expanded.map(|value| (copy_nodes(context.tree(), key, into), value)));
         }
-        Outcome::Known(into.push(Node::Map(copied), context.tree().span(node)))
+        all.finish().map(|copied| into.push(Node::Map(copied), context.tree().span(node)))
     }
 
     /// Expands the value of a field that takes expressions.
@@ -160,14 +170,11 @@ impl Expander<'_> {
             }
             Some(Node::List(items)) => {
                 let item_field = FieldSpec { takes: item_type(field.takes), ..copy_of(field) };
-                let mut copied = Vec::with_capacity(items.len());
+                let mut all = AllOutcomes::default();
                 for item in items.clone() {
-                    match self.expand_value(context, (item, &item_field), into) {
-                        Outcome::Known(item) => copied.push(item),
-                        other => return other,
-                    }
+                    all.add(self.expand_value(context, (item, &item_field), into));
                 }
-                Outcome::Known(into.push(Node::List(copied), span))
+                all.finish().map(|copied| into.push(Node::List(copied), span))
             }
             Some(Node::Map(_)) => self.expand_value_map(context, (node, field), into),
             _ => Outcome::Known(copy_nodes(context.tree(), node, into)),
@@ -213,7 +220,7 @@ impl Expander<'_> {
             return result;
         }
         let item_field = FieldSpec { takes: item_type(field.takes), ..copy_of(field) };
-        let mut copied = Vec::with_capacity(pairs.len());
+        let mut all = AllOutcomes::default();
         for (key, value) in pairs {
             if context.tree().scalar(key).is_none() {
                 let what = "a key should be a string, found a map";
@@ -221,14 +228,10 @@ impl Expander<'_> {
                 self.report(context, key, Problem::new(Code::Type, what).hint(hint));
                 return Outcome::Failed;
             }
-            match self.expand_value(context, (value, &item_field), into) {
-                Outcome::Known(value) => {
-                    copied.push((copy_nodes(context.tree(), key, into), value));
-                }
-                other => return other,
-            }
+            let value = self.expand_value(context, (value, &item_field), into);
+            all.add(value.map(|value| (copy_nodes(context.tree(), key, into), value)));
         }
-        Outcome::Known(into.push(Node::Map(copied), context.tree().span(node)))
+        all.finish().map(|copied| into.push(Node::Map(copied), context.tree().span(node)))
     }
 
     /// Copies a text that another program interprets; only the map forms are values.

@@ -1,8 +1,9 @@
 //! Loops (`for_each:`): the items with their keys and types.
 
 use crate::config::document::tree::Node;
-use crate::config::expand::evaluate::{LoopItem, Outcome, Root, Written};
+use crate::config::expand::evaluate::{LoopItem, Root, Written};
 use crate::config::expand::modules::params::Declaration;
+use crate::config::expand::outcome::Outcome;
 use crate::config::expand::values::kind_of;
 use crate::config::expand::{Context, Expander};
 use crate::config::problem::code::Code;

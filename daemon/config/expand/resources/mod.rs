@@ -1,11 +1,13 @@
 //! Resources: each entry of `resources` gives one resource, or one for each item of its loop.
 //!
-//! Reading order: this file, `conditions`, `loops`, `fields`, `received`, `commands`, `templates`. The folder never
-//! decides what an expression means: `evaluate` does.
+//! Reading order: this file, `conditions`, `loops`, `fields`, `field_parts`, `received`, `commands`, `templates`,
+//! `loaded_templates`. The folder never decides what an expression means: `evaluate` does.
 
 pub(in crate::config::expand) mod commands;
 pub(in crate::config::expand) mod conditions;
+mod field_parts;
 pub(in crate::config::expand) mod fields;
+pub(in crate::config::expand) mod loaded_templates;
 pub(in crate::config::expand) mod loops;
 pub(in crate::config::expand) mod received;
 pub(in crate::config) mod templates;
@@ -13,7 +15,9 @@ pub(in crate::config) mod templates;
 use crate::config::ast::{Relation, claim_field, is_read_if_inactive};
 use crate::config::document::tree::{Node, Tree};
 use crate::config::document::{Document, Inactivity, Note};
-use crate::config::expand::evaluate::{LoopItem, Outcome};
+use crate::config::expand::evaluate::LoopItem;
+use crate::config::expand::names::probe_identity;
+use crate::config::expand::outcome::Outcome;
 use crate::config::expand::resources::conditions::Condition;
 use crate::config::expand::resources::fields::Target;
 use crate::config::expand::{Context, Expander, copy_nodes};
@@ -141,7 +145,7 @@ impl Expander<'_> {
             let key = document.tree.push_text("name".to_owned(), true, span);
             pairs.push((key, document.tree.push_text(each.key.to_string(), false, span)));
         }
-        let mut target = Target { spec, item, pairs, unknown: None };
+        let mut target = Target { spec, item, pairs, unknown: None, unknown_fields: Vec::new() };
         for (key, value) in context.tree().entries(item).to_vec() {
             let name = context.text_of(key).map(str::to_owned).unwrap_or_default();
             if CONTROL.contains(&name.as_str()) {
@@ -166,11 +170,12 @@ impl Expander<'_> {
         {
             let unknown_until = Some(until);
             note.inactive = Some(Arc::new(Inactivity { unknown_until, ..Inactivity::default() }));
+            note.unknown_fields = target.unknown_fields.into();
         }
         // Names within the instance; a target of an edge has no prefix there.
         let probes = self.uses.end_resource();
-        let bare = |probe: String| probe.rsplit('/').next().unwrap_or_default().to_owned();
-        let own: BTreeSet<String> = probes.into_iter().map(bare).collect();
+        let own: BTreeSet<String> =
+            probes.iter().map(|probe| name_within(context, probe).to_owned()).collect();
         let probes: Vec<String> = own.union(&context.probes).cloned().collect();
         add_probes(&mut document.tree, &mut target.pairs, &probes, context.tree().span(item));
         let expanded = document.tree.push(Node::Map(target.pairs), context.tree().span(item));
@@ -232,11 +237,10 @@ impl Expander<'_> {
                 Some(into.push_text(text, false, context.tree().span(node)))
             }
             Node::List(items) => {
-                let copied: Option<Vec<usize>> = items
-                    .clone()
-                    .into_iter()
-                    .map(|item| self.expand_static(context, item, into, field))
-                    .collect();
+                let items = items.clone().into_iter();
+                let copied: Vec<Option<usize>> =
+                    items.map(|item| self.expand_static(context, item, into, field)).collect();
+                let copied: Option<Vec<usize>> = copied.into_iter().collect();
                 Some(into.push(Node::List(copied?), context.tree().span(node)))
             }
             _ => {
@@ -330,9 +334,17 @@ pub(in crate::config::expand) fn with_item(context: &Context, each: &Arc<LoopIte
     inner
 }
 
+/// Returns the name of a probe as seen from the instance of a context.
+pub(in crate::config::expand) fn name_within<'name>(
+    context: &Context,
+    probe: &'name str,
+) -> &'name str {
+    probe.strip_prefix(&context.origin.prefix()).unwrap_or(probe)
+}
+
 /// Returns the note of a resource in a context.
 fn note(context: &Context) -> Note {
-    Note { item: context.item.clone(), condition: None, inactive: context.inactive.clone() }
+    Note { item: context.item.clone(), inactive: context.inactive.clone(), ..Note::default() }
 }
 
 /// Adds the automatic edges from the probes that a resource uses: `after: ["probe[NAME]"]`.
@@ -357,7 +369,7 @@ fn add_probes(
     let text = |target: &usize| Some(tree.scalar(*target)?.text.to_string());
     let known: Vec<String> = targets.iter().filter_map(text).collect();
     for probe in probes {
-        let target = format!("probe[{probe}]");
+        let target = probe_identity(probe);
         if !known.contains(&target) {
             targets.push(tree.push_text(target, false, span));
         }

@@ -1,7 +1,7 @@
 //! The sources of received values and secrets: their names are known at load.
 
 use crate::config::document::tree::{Node, Tree};
-use crate::config::expand::evaluate::Outcome;
+use crate::config::expand::outcome::Outcome;
 use crate::config::expand::{Context, Expander, copy_nodes};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};

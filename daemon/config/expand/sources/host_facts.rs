@@ -51,10 +51,13 @@ impl Facts {
         self.at_load.as_ref()
     }
 
-    /// Returns the resource that will change a fact. The name begins with `facts.`.
+    /// Returns the resource that will change a fact, or some fact for the name `facts` alone.
     pub(in crate::config::expand) fn unknown_until(&self, name: &str) -> Option<&String> {
         if self.unknown.is_empty() {
             return None;
+        }
+        if name == "facts" {
+            return self.unknown.values().next();
         }
         let name = name.strip_prefix("facts.")?;
         let changed = self.unknown.iter().find(|(fact, _)| facts::names_overlap(fact, name));
@@ -85,11 +88,12 @@ impl Facts {
         Arc::clone(&self.root().value)
     }
 
-    /// Returns the values of the probes of an instance, by their names within it.
+    /// Returns the values of the probes of an instance and of those within it, by their names as seen from it.
     pub(in crate::config::expand) fn probes_of(&self, instance: &str) -> BTreeMap<String, Value> {
+        let prefix = if instance.is_empty() { String::new() } else { format!("{instance}/") };
         let own = |(name, value): (&String, &Value)| {
-            let (prefix, name) = name.rsplit_once('/').unwrap_or(("", name));
-            (prefix == instance).then(|| (name.to_owned(), value.clone()))
+            let name = name.strip_prefix(&prefix)?;
+            Some((name.to_owned(), value.clone()))
         };
         self.probes.iter().filter_map(own).collect()
     }

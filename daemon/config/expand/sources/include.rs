@@ -4,6 +4,7 @@ use crate::config::document::Origin;
 use crate::config::document::tree::Node;
 use crate::config::expand::evaluate::Vars;
 use crate::config::expand::resources::conditions::Condition;
+use crate::config::expand::resources::name_within;
 use crate::config::expand::{Context, DEEPEST, Expander, GRAPH_KEYS, MODULE_KEYS, Parsed};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
@@ -56,7 +57,7 @@ impl Expander<'_> {
                 }
                 let used = self.uses.end_resource();
                 if !used.is_empty() {
-                    let used = used.iter().map(|probe| probe.rsplit('/').next().unwrap_or(probe));
+                    let used = used.iter().map(|probe| name_within(&context, probe));
                     let all = used.map(str::to_owned).chain(inner.probes.iter().cloned());
                     inner.probes = Arc::new(all.collect());
                 }

@@ -5,11 +5,11 @@
 use crate::config::problem::Problem;
 use crate::config::problem::code::Code;
 use crate::config::read::files;
-use crate::config::source_file::{Role, SourceFile};
+use crate::config::source_file::{Role, SourceFile, whole};
 use crate::config::{Options, Stored, UsedInputs};
 use crate::expressions::Value;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -33,6 +33,18 @@ pub(in crate::config) struct GivenValues {
     pub(in crate::config) probes: BTreeMap<String, Value>,
 }
 
+/// The maximum number of bytes of all files of a graph that uses the language: an expansion takes about five times as
+/// much memory.
+const MOST_TEXT: usize = 12 << 20;
+
+/// Returns the problem of a file that makes all files together too large.
+fn too_large(display: &str) -> Problem {
+    let what = format!("the files of a graph with expressions exceed {} MiB", MOST_TEXT >> 20);
+    Problem::new(Code::Budget, what)
+        .hint("a file without expressions, includes and variables may be larger: split the graph")
+        .at(Some(whole(display)))
+}
+
 /// The files and values of an expansion.
 pub(in crate::config::expand) struct Inputs {
     /// All files, the graph files first.
@@ -48,6 +60,8 @@ pub(in crate::config::expand) struct Inputs {
     pub(in crate::config::expand) sought: BTreeSet<PathBuf>,
     /// The bytes of all files.
     bytes: usize,
+    /// The index of each file by its path.
+    by_path: HashMap<PathBuf, usize>,
     /// The stored files, if nothing is read from the host.
     stored: Option<Vec<SourceFile>>,
 }
@@ -77,7 +91,12 @@ impl Inputs {
             None => (given.facts, given.facts_at_load),
         };
         let probes = options.probes.as_deref().cloned().unwrap_or(given.probes);
+        let mut by_path = HashMap::new();
+        for (number, source) in roots.iter().enumerate() {
+            by_path.entry(source.path.clone()).or_insert(number);
+        }
         Self {
+            by_path,
             roots: roots.len(),
             bytes: roots.iter().map(|source| source.text.len()).sum(),
             sources: roots.into_iter().map(Arc::new).collect(),
@@ -96,6 +115,12 @@ impl Inputs {
         self.bytes
     }
 
+    /// Returns the problem of graph files that are too large together.
+    pub(in crate::config::expand) fn refuse_large(&self) -> Option<Problem> {
+        let last = self.sources.last().filter(|_| self.bytes > MOST_TEXT)?;
+        Some(too_large(&last.display))
+    }
+
     /// Returns the index of a file; the file is read at its first use. `None` means that there is no such file.
     pub(in crate::config::expand) fn read(
         &mut self,
@@ -103,8 +128,8 @@ impl Inputs {
         display: &str,
     ) -> Result<Option<usize>, Problem> {
         let path = normal(path);
-        if let Some(known) = self.sources.iter().position(|source| source.path == path) {
-            return Ok(Some(known));
+        if let Some(known) = self.by_path.get(&path) {
+            return Ok(Some(*known));
         }
         let source = if let Some(stored) = &mut self.stored {
             let found = stored.iter().position(|source| source.path == path);
@@ -113,8 +138,15 @@ impl Inputs {
             self.sought.insert(path.clone());
             files::read_used(&path, display)?
         };
+        if let Some(source) = &source {
+            let bytes = self.bytes + source.text.len();
+            if bytes > MOST_TEXT {
+                return Err(too_large(&source.display));
+            }
+        }
         Ok(source.map(|source| {
             self.bytes += source.text.len();
+            self.by_path.insert(source.path.clone(), self.sources.len());
             self.sources.push(Arc::new(source));
             self.sources.len() - 1
         }))

@@ -1,15 +1,23 @@
 //! The declared types of probes: an expression is checked before its probe has answered.
 
 use crate::config::document::tree::{Node, Tree};
-use crate::config::expand::evaluate::{Outcome, Root, Written};
+use crate::config::expand::evaluate::{Root, Written};
+use crate::config::expand::outcome::Outcome;
 use crate::config::expand::text::Part;
 use crate::config::expand::{Context, Expander};
-use crate::expressions::{MapKey, Value, ValueType};
+use crate::expressions::{MapKey, Shared, Value, ValueType};
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The declared types of the probes of one instance; none for a name with two types, and for JSON.
-pub(in crate::config::expand) type DeclaredProbes = BTreeMap<String, Option<ValueType>>;
+/// The declared probes of one instance.
+#[derive(Default)]
+pub(in crate::config::expand) struct DeclaredProbes {
+    /// The types of the answers; none for a name with two types, and for JSON.
+    declared: BTreeMap<String, Option<ValueType>>,
+    /// The known types; made at the first use.
+    types: OnceCell<Arc<BTreeMap<String, ValueType>>>,
+}
 
 impl Expander<'_> {
     /// Notes the probes that a file declares, in the instance of its context.
@@ -20,10 +28,11 @@ impl Expander<'_> {
         let Some(Node::List(items)) = probes.and_then(|(_, list)| tree.node(list)) else { return };
         let instance = &context.origin.instance;
         let known = self.probes.entry(Arc::clone(instance)).or_default();
+        known.types = OnceCell::new();
         for item in items {
             let Some(name) = probe_name(tree, *item) else { continue };
             let of = declared_type(tree, *item);
-            let first = known.entry(name).or_insert_with(|| of.clone());
+            let first = known.declared.entry(name).or_insert_with(|| of.clone());
             if *first != of {
                 *first = None;
             }
@@ -56,26 +65,29 @@ impl Expander<'_> {
     /// Gives a context the types of the probes that its instance declares so far.
     pub(in crate::config::expand) fn see_probes(&self, context: &mut Context) {
         let Some(known) = self.probes.get(&context.origin.instance) else { return };
-        let typed = known.iter().filter_map(|(name, of)| Some((name.clone(), of.clone()?)));
-        let typed: BTreeMap<String, ValueType> = typed.collect();
+        let typed = Arc::clone(known.types.get_or_init(|| {
+            let all = known.declared.iter();
+            Arc::new(all.filter_map(|(name, of)| Some((name.clone(), of.clone()?))).collect())
+        }));
+        if Arc::ptr_eq(&typed, &context.scope.probe_types) {
+            return;
+        }
         // An answer from before a change of the declared type has no meaning for the new type.
         let is_other =
             |name: &String, value: &Value| typed.get(name).is_some_and(|of| !of.accepts(value));
         if context.scope.probes.iter().any(|(name, value)| is_other(name, value)) {
-            Arc::make_mut(&mut context.scope.probes).retain(|name, value| !is_other(name, value));
+            context.scope.probes.retain(|name, value| !is_other(name, value));
         }
-        if *context.scope.probe_types != typed {
-            context.scope.probe_types = Arc::new(typed);
-        }
+        context.scope.probe_types = typed;
     }
 }
 
 /// Returns the root of variables: the known values, and the types of those that wait for a probe.
 pub(super) fn with_types(
-    known: BTreeMap<String, Value>,
+    known: Shared<BTreeMap<String, Value>>,
     unknown: &BTreeMap<String, ValueType>,
 ) -> Root {
-    let root = Root::of(Value::Map(known.into()));
+    let root = Root::of(Value::Map(known));
     if unknown.is_empty() {
         return root;
     }

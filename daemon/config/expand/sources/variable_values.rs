@@ -3,8 +3,9 @@
 
 use super::variables::{Definition, Source};
 use crate::config::document::tree::Node;
-use crate::config::expand::evaluate::{Outcome, Vars};
+use crate::config::expand::evaluate::Vars;
 use crate::config::expand::names::{is_from_probe, missing_value};
+use crate::config::expand::outcome::Outcome;
 use crate::config::expand::sources::probe_types::with_types;
 use crate::config::expand::values::{kind_of, shown};
 use crate::config::expand::{Context, Expander};
@@ -12,7 +13,7 @@ use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
 use crate::config::scalar::Scalar;
 use crate::config::source_file::SourceFile;
-use crate::expressions::{Value, ValueType};
+use crate::expressions::{Shared, Value, ValueType};
 use crate::nearest_name::nearest;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,8 +25,10 @@ use std::sync::Arc;
 pub(in crate::config::expand) struct VariablePass {
     /// True for the facts of the last load.
     is_at_load: bool,
-    /// The values; none for a variable whose problem is reported.
-    values: BTreeMap<String, Option<Value>>,
+    /// The values, which the root of the variables shares.
+    known: Shared<BTreeMap<String, Value>>,
+    /// The variables whose problem is reported.
+    failed: BTreeSet<String>,
     /// The variables that wait for a resource, with the resource.
     unknown: BTreeMap<String, String>,
     /// The types of the variables that wait for a resource, as far as they are known.
@@ -41,9 +44,6 @@ fn too_deep() -> Problem {
     let what = format!("variables use each other more than {LONGEST_CHAIN} levels deep");
     Problem::new(Code::Variable, what).hint("shorten the chain")
 }
-
-/// The number of problems with a hint that names the nearest variable.
-const MOST_HINTS: usize = 100;
 
 impl Expander<'_> {
     /// Evaluates all variables, and returns them as a root of names.
@@ -77,23 +77,22 @@ impl Expander<'_> {
         for name in &names {
             self.evaluate_variable(name);
         }
-        let failed = self.variables.pass.values.iter().filter(|(_, value)| value.is_none());
-        let failed = failed.map(|(name, _)| name.clone()).collect();
-        let known = self.variables.pass.values.iter();
-        let known = known.filter_map(|(name, value)| Some((name.clone(), value.clone()?)));
+        let pass = &self.variables.pass;
         Vars {
-            root: with_types(known.collect(), &self.variables.pass.unknown_types),
-            unknown: self.variables.pass.unknown.clone(),
-            from_probes: self.variables.pass.from_probes.clone(),
-            failed,
+            root: with_types(pass.known.clone(), &pass.unknown_types),
+            unknown: pass.unknown.clone(),
+            from_probes: pass.from_probes.clone(),
+            failed: pass.failed.clone(),
             at_load: None,
         }
     }
 
     /// Evaluates one variable, and before it the variables that it uses.
     fn evaluate_variable(&mut self, name: &str) {
-        if self.variables.pass.values.contains_key(name)
-            || self.variables.pass.unknown.contains_key(name)
+        let pass = &self.variables.pass;
+        if pass.known.contains_key(name)
+            || pass.failed.contains(name)
+            || pass.unknown.contains_key(name)
         {
             return;
         }
@@ -108,14 +107,14 @@ impl Expander<'_> {
         self.variables.open.pop();
         match value {
             Outcome::Known(value) => {
-                self.variables.pass.values.insert(name.to_owned(), Some(value));
+                self.variables.pass.known.insert(name.to_owned(), value);
             }
             Outcome::Unknown(until) => {
                 self.variables.pass.unknown.insert(name.to_owned(), until);
             }
             Outcome::Failed => {
                 self.is_complete = false;
-                self.variables.pass.values.insert(name.to_owned(), None);
+                self.variables.pass.failed.insert(name.to_owned());
             }
         }
     }
@@ -192,9 +191,8 @@ impl Expander<'_> {
                 return Outcome::Failed;
             }
             if !self.variables.defined.contains_key(variable) {
-                // The search among thousands of names takes long for thousands of problems.
                 let names = self.variables.defined.keys().map(String::as_str);
-                let near = (self.problems.errors() < MOST_HINTS).then(|| nearest(variable, names));
+                let near = self.wants_hints().then(|| nearest(variable, names));
                 let near = near.flatten();
                 let hint = near.map(|near| format!("did you mean `vars.{near}`?"));
                 let what = format!("no variable `{}`", quoted(variable));
@@ -206,9 +204,9 @@ impl Expander<'_> {
             if self.variables.pass.from_probes.contains(variable) {
                 self.variables.pass.from_probes.insert(name.to_owned());
             }
-            match self.variables.pass.values.get(variable) {
-                Some(Some(value)) => drop(own.insert(variable.to_owned(), value.clone())),
-                Some(None) => return Outcome::Failed,
+            match self.variables.pass.known.get(variable) {
+                Some(value) => drop(own.insert(variable.to_owned(), value.clone())),
+                None if self.variables.pass.failed.contains(variable) => return Outcome::Failed,
                 None => {
                     let until =
                         self.variables.pass.unknown.get(variable).cloned().unwrap_or_default();
@@ -234,7 +232,7 @@ impl Expander<'_> {
         let types = types.iter().filter(|(variable, _)| unknown.contains_key(*variable));
         let types = types.map(|(variable, of)| (variable.clone(), of.clone())).collect();
         context.scope.vars = Arc::new(Vars {
-            root: with_types(own, &types),
+            root: with_types(own.into(), &types),
             unknown: unknown.clone(),
             from_probes,
             failed: BTreeSet::new(),

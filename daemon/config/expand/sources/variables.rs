@@ -9,6 +9,9 @@ use crate::config::problem::{Place, Problem, quoted};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// The maximum number of variables: each takes about a kilobyte.
+const MOST_VARIABLES: usize = 40_000;
+
 /// The definitions of all variables, and the values so far.
 #[derive(Default)]
 pub(in crate::config::expand) struct Variables {
@@ -24,6 +27,13 @@ pub(in crate::config::expand) struct Variables {
     pub(super) evaluated: Option<Arc<Vars>>,
 }
 
+impl Variables {
+    /// Returns the number of variables.
+    pub(in crate::config::expand) fn count(&self) -> usize {
+        self.defined.len()
+    }
+}
+
 /// One definition of a variable.
 #[derive(Clone)]
 pub(super) struct Definition {
@@ -36,7 +46,7 @@ pub(super) struct Definition {
 #[derive(Clone)]
 pub(super) enum Source {
     /// A node of a file.
-    Node(Box<Context>, usize),
+    Node(Arc<Context>, usize),
     /// A text of the command line.
     Text(String),
 }
@@ -170,6 +180,7 @@ impl Expander<'_> {
             self.report(context, node, Problem::new(Code::Variable, what));
             return;
         };
+        let shared = Arc::new(context.clone());
         for (key, value) in pairs.clone() {
             let Some(name) = context.text_of(key).map(str::to_owned) else { continue };
             if !is_name(&name) {
@@ -193,7 +204,7 @@ impl Expander<'_> {
                 self.problems.push(problem);
                 continue;
             }
-            let written = Source::Node(Box::new(context.clone()), value);
+            let written = Source::Node(Arc::clone(&shared), value);
             self.add_definition(name, Definition { layer, written });
         }
     }
@@ -224,6 +235,18 @@ impl Expander<'_> {
 
     fn add_definition(&mut self, name: String, definition: Definition) {
         self.variables.evaluated = None;
+        let is_new = !self.variables.defined.contains_key(&name);
+        if is_new && self.variables.defined.len() >= MOST_VARIABLES {
+            if !self.used.is_over {
+                self.used.is_over = true;
+                self.is_complete = false;
+                let what = format!("the graph has more than {MOST_VARIABLES} variables");
+                let problem = Problem::new(Code::Budget, what);
+                let hint = "a list or a map in one variable holds many values";
+                self.problems.push(problem.hint(hint).at(definition.place()));
+            }
+            return;
+        }
         let all = self.variables.defined.entry(name).or_default();
         let at = all.partition_point(|known| known.layer <= definition.layer);
         all.insert(at, definition);

@@ -1,0 +1,122 @@
+//! The work of a load: many small pieces of work together end soon, with a clear message.
+
+use crate::language::accepted;
+use crate::language_bounds::{lines, refused};
+
+const TOO_MUCH: &str = "the expressions and templates of the graph compute too much";
+
+/// A template that uses nearly all of its own steps.
+const COSTLY: &str = "{% for i in range(90000) %}{{ i }}{% endfor %}\n";
+
+/// A template has a bound of its own; many uses of it have one together.
+#[test]
+fn the_work_of_all_templates_is_bounded() {
+    let items: Vec<String> = (0..100).map(|n| n.to_string()).collect();
+    let graph = format!(
+        "graph: g\nvars: {{n: [{}]}}\nresources:\n  file:\n  - for_each: vars.n\n    name: /a/${{item}}\n    template: a.j2\n",
+        items.join(",")
+    );
+    refused(&[("web.yaml", &graph), ("a.j2", COSTLY)], TOO_MUCH);
+    let many =
+        lines(500, |n| format!("  - name: /a{n}\n    template: {{text: \"{}\"}}\n", COSTLY.trim()));
+    let graph = format!("graph: g\nresources:\n  file:\n{many}");
+    refused(&[("web.yaml", &graph)], TOO_MUCH);
+    refused(&[("web.yaml", &graph)], "web.yaml:");
+}
+
+/// A template that fails at its end counts too, and the first failures are reported.
+#[test]
+fn the_work_of_failing_templates_is_bounded() {
+    let failing = format!("{}{{{{ nothing[1] }}}}", COSTLY.trim());
+    let many =
+        lines(500, |n| format!("  - {{name: /a{n}, template: a.j2, with: {{nothing: [0]}}}}\n"));
+    let graph = format!("graph: g\nresources:\n  file:\n{many}");
+    refused(&[("web.yaml", &graph), ("a.j2", &failing)], TOO_MUCH);
+}
+
+/// Long templates that each resource parses anew, and expressions that each copy a long list.
+#[test]
+fn the_work_of_parsing_and_of_expressions_is_bounded() {
+    let long = |n: usize| format!("{n}{}", "{{ 1 }}".repeat(45_000));
+    let rows = lines(600, |n| format!("  - {{name: /a{n}, template: t{}.j2}}\n", n % 3));
+    let graph = format!("graph: g\nresources:\n  file:\n{rows}");
+    let (a, b, c) = (long(0), long(1), long(2));
+    refused(&[("web.yaml", &graph), ("t0.j2", &a), ("t1.j2", &b), ("t2.j2", &c)], TOO_MUCH);
+    let word = "x".repeat(20_000);
+    let sum = vec!["vars.s"; 20].join("~");
+    let rows = lines(1000, |n| format!("  - {{name: n{n}, when: '({sum}) != \"{n}\"'}}\n"));
+    let graph = format!("graph: g\nvars: {{s: {word}}}\nresources:\n  noop:\n{rows}");
+    refused(&[("web.yaml", &graph)], "of the graph");
+}
+
+/// Unknown names beside many variables: the search for the nearest name is bounded.
+#[test]
+fn many_unknown_names_beside_many_variables_end_soon() {
+    let vars = lines(20_000, |n| format!("  variable_{n}: {n}\n"));
+    let rows = lines(20_000, |n| format!("  - {{name: n{n}, when: vars.varaible_{n} > 1}}\n"));
+    let graph = format!("graph: g\nvars:\n{vars}resources:\n  noop:\n{rows}");
+    refused(&[("web.yaml", &graph)], "no variable `varaible_0`; nearest: `variable_0`");
+    let rows = lines(20_000, |n| format!("  - {{name: n{n}, when: variable_{n} > 1}}\n"));
+    let graph = format!("graph: g\nvars:\n{vars}resources:\n  noop:\n{rows}");
+    refused(&[("web.yaml", &graph)], "write `vars.variable_0`");
+}
+
+/// One variable that uses all others, in each resource.
+#[test]
+fn a_variable_that_uses_many_ends_soon() {
+    let start = std::time::Instant::now();
+    let vars = lines(5000, |n| format!("  v{n}: {n}\n"));
+    let all: Vec<String> = (0..5000).map(|n| format!("\"${{vars.v{n}}}\"")).collect();
+    let rows = lines(2000, |n| format!("  - {{name: n{n}, when: 'vars.all[1] == 1'}}\n"));
+    let graph =
+        format!("graph: g\nvars:\n{vars}  all: [{}]\nresources:\n  noop:\n{rows}", all.join(", "));
+    let loaded = accepted(&[("web.yaml", &graph)]);
+    assert_eq!(loaded.vertices.len(), 2000);
+    assert!(start.elapsed() < std::time::Duration::from_secs(20), "{:?}", start.elapsed());
+}
+
+/// Many variables, and long texts: the message comes before the memory is used.
+#[test]
+fn files_and_variables_are_bounded() {
+    let vars = lines(40_001, |n| format!("  v{n}: {n}\n"));
+    let graph = format!("graph: g\nvars:\n{vars}resources: {{}}\n");
+    refused(&[("web.yaml", &graph)], "the graph has more than 40000 variables");
+    let text = "x".repeat(13 << 20);
+    let large = "the files of a graph with expressions exceed 12 MiB";
+    let graph = format!("graph: g\nvars: {{a: {text}}}\nresources: {{}}\n");
+    refused(&[("web.yaml", &graph)], large);
+    let graph = "graph: g\nvars_files: [v.yaml]\nresources: {}\n";
+    refused(&[("web.yaml", graph), ("v.yaml", &format!("a: {text}\n"))], large);
+}
+
+/// A text of many expressions is read once, not once for each of them.
+#[test]
+fn a_text_of_many_expressions_ends_soon() {
+    let start = std::time::Instant::now();
+    let vars = lines(20_000, |n| format!("  v{n}: {n}\n"));
+    let text: Vec<String> = (0..20_000).map(|n| format!("${{vars.v{n}}}")).collect();
+    let graph = format!(
+        "graph: g\nvars:\n{vars}  all: \"{}\"\nresources:\n  noop: [{{name: a, when: vars.all != \"\"}}]\n",
+        text.join(" ")
+    );
+    accepted(&[("web.yaml", &graph)]);
+    assert!(start.elapsed() < std::time::Duration::from_secs(20), "{:?}", start.elapsed());
+}
+
+/// A large graph of modules, loops and templates is within the bounds.
+#[test]
+fn a_large_graph_of_modules_and_templates_loads() {
+    let names: Vec<String> = (0..300).map(|n| format!("m{n}")).collect();
+    let web = format!(
+        "graph: g\nvars: {{port: 80}}\nmodules:\n- {{use: m, for_each: [{}], with: {{port: \"${{vars.port + 1}}\", name: \"${{item}}\"}}}}\n",
+        names.join(", ")
+    );
+    let items: Vec<String> = (0..100).map(|n| format!("f{n}")).collect();
+    let module = format!(
+        "module: m\nparams: {{port: {{type: int}}, name: {{type: string}}}}\nresources:\n  file:\n  - for_each: [{}]\n    path: /srv/${{params.name}}/${{item}}\n    template: a.j2\n    with: {{item_name: \"${{item}}\"}}\n",
+        items.join(", ")
+    );
+    let template = "# {{ item_name }}\n{% for n in [1, 2, 3] %}\nlisten {{ params.port }}:{{ n }}\n{% endfor %}\n";
+    let loaded = accepted(&[("web.yaml", &web), ("m/m.yaml", &module), ("m/a.j2", template)]);
+    assert_eq!(loaded.vertices.len(), 30_000);
+}
