@@ -39,8 +39,17 @@ pub(crate) fn guard_parent(files: &Files, path: &Path) -> Result<(), Failure> {
 ///
 /// The failure names the path and the directory.
 pub(crate) fn guard_way(doing: &str, path: &Path) -> Result<(), Failure> {
+    guard_way_for(doing, path, None)
+}
+
+/// Fails as [`guard_way`] does, unless the other user is this one.
+///
+/// # Errors
+///
+/// The failure names the path and the directory.
+pub(crate) fn guard_way_for(doing: &str, path: &Path, user: Option<u32>) -> Result<(), Failure> {
     let Some(parent) = path.parent() else { return Ok(()) };
-    let reader = Reader::here();
+    let reader = Reader::here().on_behalf_of(user);
     match reader.doubts_on_the_way(parent).filter(|_| reader.is_strict()) {
         Some(doubt) => {
             let why = format!("another user could change {}", parent.display());

@@ -295,7 +295,7 @@ impl Together {
         let Some(spot) = files.open_entry(&edit.path)? else {
             return Err(Fault::refused(Files::no_directory(&edit.path)));
         };
-        files.guard_way(&spot)?;
+        files.guard_file(&spot, None)?;
         let bytes = encoded(text);
         let content = Content::of(&bytes);
         let mode = found.seen.map_or_else(|| edit.create.unwrap_or(0o644), |seen| seen.mode);

@@ -168,7 +168,7 @@ impl Fetched {
             let Some(spot) = files.open_entry(&self.path)? else {
                 return Err(Fault::refused(Files::no_directory(&self.path)));
             };
-            files.guard_way(&spot)?;
+            files.guard_file(&spot, None)?;
             let seen = spot.look()?;
             let mut content = Content::default();
             content.push(origin);

@@ -21,7 +21,6 @@ use crate::host::input_trust::Reader;
 use crate::host::{Command, End, Finished, Host};
 use crate::kind::{FieldMode, FieldRole, FieldSpec, FieldType, KindSpec, Value};
 use crate::parts::commands::{command, failed};
-use crate::parts::staging::guard_way;
 use crate::parts::{ValueSet, WriteFailure, on_thread};
 use crate::permit::Permit;
 use crate::prior_state::FieldValues;
@@ -214,11 +213,11 @@ impl Tree {
         host: &Host,
         cancel: &CancellationToken,
     ) -> Result<Option<Found>, Failure> {
+        let (path, user) = (self.path.clone(), self.user.clone());
+        on_thread(host, move |host| guard_tree(host.files(), &path, user.as_deref())).await??;
         if host.look(&self.path.join(".git")).await.is_err() {
             return Ok(None);
         }
-        let (path, user) = (self.path.clone(), self.user.clone());
-        on_thread(host, move |host| guard_tree(host.files(), &path, user.as_deref())).await??;
         let words = ["rev-parse", "--git-dir"];
         let finished = self.ask(host, cancel, &words).await?;
         if finished.end != End::Exited(0) {
@@ -297,39 +296,36 @@ pub(crate) async fn tree_owner(
     .await?
 }
 
-/// Fails if a user besides the one that git runs as can put another tree at the path, which git would change. For a
-/// declared user, only a link at the path is judged: in a shared directory, others can rename trees.
+/// Fails if a user besides the one that git runs as can put another tree at the path: git works by the path, and would
+/// change that tree.
 fn guard_tree(files: &Files, path: &Path, user: Option<&str>) -> Result<(), Failure> {
-    let hint = "declare `user`, or make root the owner of the directories above";
-    if user.is_none() {
-        guard_way("read", path).map_err(|failure| failure.hint(hint))?;
+    let uid = user.map(|user| files.accounts().number(AccountKind::User, user)).transpose()?;
+    let reader = Reader::here().on_behalf_of(uid);
+    if !reader.is_strict() {
+        return Ok(());
+    }
+    if let Some(parent) = path.parent()
+        && let Some(doubt) = reader.doubts_on_the_way(parent)
+    {
+        let why = format!("another user could change {}", parent.display());
+        let hint = match user {
+            Some(user) => format!("let only root and {user} change the directories above: {doubt}"),
+            None => format!("declare `user`, or make root the owner of the directories: {doubt}"),
+        };
+        return Err(said("read", path, &why).hint(hint));
     }
     let look = || files.open_entry(path)?.map(|entry| entry.look()).transpose();
     let seen = look().map_err(|fault| files.trouble(fault, path))?.flatten();
-    if seen.is_none_or(|seen| seen.kind != FileType::Symlink) {
-        return Ok(());
-    }
-    let uid = user.map(|user| files.accounts().number(AccountKind::User, user)).transpose()?;
-    let reader = Reader::here().on_behalf_of(uid);
-    match reader.doubts_on_the_way(path).filter(|_| reader.is_strict()) {
+    let doubt = seen
+        .filter(|seen| seen.kind == FileType::Symlink)
+        .and_then(|_| reader.doubts_on_the_way(path));
+    match doubt {
         Some(doubt) => {
             let failure = said("read", path, "it is a link that another user can change");
             Err(failure.hint(format!("declare the target of the link ({doubt})")))
         }
         None => Ok(()),
     }
-}
-
-/// Fails if a user besides the one that git runs as can have moved the tree to its path: its local changes would be
-/// lost.
-fn guard_discard(files: &Files, path: &Path, user: Option<&str>) -> Result<(), Failure> {
-    let uid = user.map(|user| files.accounts().number(AccountKind::User, user)).transpose()?;
-    let reader = Reader::here().on_behalf_of(uid);
-    let Some(parent) = path.parent().filter(|_| reader.is_strict()) else { return Ok(()) };
-    let Some(doubt) = reader.doubts_on_the_way(parent) else { return Ok(()) };
-    let why = "others can have moved it there";
-    let hint = format!("commit or undo them, or close the directory to others: {doubt}");
-    Err(said("discard the changes of", path, why).hint(hint))
 }
 
 /// A live working tree.
@@ -405,11 +401,7 @@ impl ValueSet for Tree {
                 let changes = ("changes", Some("none".to_owned()));
                 return Ok(vec![("repo", None), ("version", None), changes]);
             };
-            if found.is_changed && self.force && !found.is_cut_off {
-                let (path, user) = (self.path.clone(), self.user.clone());
-                on_thread(host, move |host| guard_discard(host.files(), &path, user.as_deref()))
-                    .await??;
-            } else if found.is_changed && !found.is_cut_off {
+            if found.is_changed && !self.force && !found.is_cut_off {
                 let what = "the working tree has local changes";
                 let hint = "commit or undo them; `force: true` discards them";
                 let path = self.path.display();

@@ -8,7 +8,7 @@ use crate::kind::{Fields, Restoring};
 use crate::parts::commands::failed;
 use crate::parts::guarded_removal::{RemovalGuard, guarded_removal};
 use crate::parts::shell_words::shell_word;
-use crate::parts::staging::guard_way;
+use crate::parts::staging::guard_way_for;
 use crate::parts::tree_listing::list_tree;
 use crate::parts::{FieldReader, on_thread};
 use crate::resource::{Answer, Resource};
@@ -68,19 +68,18 @@ impl RemovalGuard for Unchanged {
 }
 
 /// Fails if the tree has an object of another user than its own. The answers of git do not count for those: its
-/// configuration belongs to the owner of the tree, and git does not see what that user cannot read. An undo also fails
-/// if another user can put another directory in the place of the tree.
+/// configuration belongs to the owner of the tree, and git does not see what that user cannot read. The removal also
+/// fails if a user besides its owner can put another directory in the place of the tree; an undo, if its owner can.
 ///
 /// # Errors
 ///
 /// The failure names the object.
 fn guard_owners(files: &Files, path: &Path, is_undo: bool) -> Result<(), Failure> {
-    if is_undo {
-        guard_way("remove", path)?;
-    }
     let look = || files.open_entry(path)?.map(|entry| entry.look()).transpose();
     let seen = look().map_err(|fault| files.trouble(fault, path))?.flatten();
     let Some(top) = seen else { return Ok(()) };
+    // The owner of the tree could remove it as well; an undo removes what the history names.
+    guard_way_for("remove", path, (!is_undo).then_some(top.uid))?;
     let all = list_tree(files, path)?;
     let is_foreign = |uid: u32| uid != top.uid;
     match all.iter().find(|listed| is_foreign(listed.seen.uid)) {

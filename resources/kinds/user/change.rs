@@ -7,10 +7,12 @@ use crate::host::files::is_sacred;
 use crate::host::tables::{AccountTables, PasswdRow};
 use crate::parts::WriteFailure;
 use crate::parts::account_tools::{run_tool, words};
+use crate::parts::commands::read_on_thread;
 use crate::parts::field_reader::bounded;
+use crate::parts::staging::guard_way;
 use crate::permit::Permit;
 use crate::secret_text::Secret;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The run of one change: each step is a tool, and a failure after the first one has touched the host.
 struct Steps<'a> {
@@ -43,6 +45,9 @@ impl User {
                 return Ok(());
             }
             self.guard_values(&tables, differing).map_err(WriteFailure::untouched)?;
+            if self.manages_home {
+                guard_home(host, self.likely_home()).await?;
+            }
             steps.run(self.creation(&tables), None).await?;
             if self.password.is_some() {
                 self.set_password(&mut steps, self.is_locked == Some(true)).await?;
@@ -51,9 +56,19 @@ impl User {
         };
         if !self.is_present {
             Self::guard_removal(row, host).map_err(WriteFailure::untouched)?;
+            if self.manages_home && self.removes_home {
+                guard_home(host, PathBuf::from(&row.home)).await?;
+            }
             return steps.run(self.deletion(row)?, None).await;
         }
         self.guard_values(&tables, differing).map_err(WriteFailure::untouched)?;
+        if differing.contains(&"home") {
+            guard_home(host, PathBuf::from(self.home.as_deref().unwrap_or(&row.home))).await?;
+        }
+        // usermod gives the files of the home directory to the new number, or moves them.
+        if differing.contains(&"uid") || (self.manages_home && differing.contains(&"homedir")) {
+            guard_home(host, PathBuf::from(&row.home)).await?;
+        }
         if let Some(argv) = self.modification(differing, row) {
             steps.run(argv, None).await?;
         }
@@ -229,4 +244,11 @@ impl User {
         }
         Ok(())
     }
+}
+
+/// Fails if a user can change a directory above a home directory: the account tools work by its path, and would give
+/// another directory to the user.
+async fn guard_home(host: &Host, home: PathBuf) -> Result<(), WriteFailure> {
+    let judged = read_on_thread(host, move |_| guard_way("make the home directory", &home));
+    judged.await.map_err(WriteFailure::untouched)
 }

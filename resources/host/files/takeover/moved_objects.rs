@@ -9,7 +9,7 @@ use crate::host::files::content::read::{READ, open_listed, seen};
 use crate::host::files::fault::{Fault, said};
 use crate::host::files::objects::attributes::Attributes;
 use crate::host::files::paths::entry::{Entry, EntryStat};
-use crate::host::files::paths::safe_path::open_way;
+use crate::host::files::paths::safe_path::{has_acl, open_way};
 use crate::host::files::takeover::made_mark::{is_marked_on, mark_path};
 use crate::host::files::takeover::other_users::is_shut;
 use crate::host::kernel::{Entries, openat, statat};
@@ -57,7 +57,32 @@ impl Files {
     /// would destroy or show what the owner keeps there. A directory that this program made under its name is
     /// recognised.
     pub fn guard_way(&self, spot: &Entry<'_>) -> Result<(), Fault> {
-        let Some(parent) = spot.path.parent().filter(|_| self.is_root()) else { return Ok(()) };
+        self.judge_way(spot).map(drop)
+    }
+
+    /// Rejects a change as [`Self::guard_way`] does, and the change of a private file of a user below an open
+    /// directory that others can have moved. The declared owner of the file is no other user.
+    pub fn guard_file(&self, spot: &Entry<'_>, owner: Option<u32>) -> Result<(), Fault> {
+        if !self.judge_way(spot)? {
+            return Ok(());
+        }
+        let is_private = |found: &EntryStat| {
+            found.kind == FileType::RegularFile
+                && self.is_strangers(found)
+                && Some(found.uid) != owner
+                && is_shut(found)
+        };
+        if !spot.look()?.as_ref().is_some_and(is_private) {
+            return Ok(());
+        }
+        let why = "it is private, and others can have moved the directory above it";
+        let hint = "declare its owner, or write force: true if it may be lost";
+        Err(Fault::refused(said("change", spot.path, why).hint(hint)))
+    }
+
+    /// Judges the directories above an object, and returns true if a user besides its owner can have moved one of them.
+    fn judge_way(&self, spot: &Entry<'_>) -> Result<bool, Fault> {
+        let Some(parent) = spot.path.parent().filter(|_| self.is_root()) else { return Ok(false) };
         let way = open_way(parent, self.uid)?;
         if way.last().map(|(_, found)| found.identity) != Some(spot.directory_seen()?.identity) {
             return Err(Fault::moved());
@@ -66,14 +91,18 @@ impl Files {
         for pair in way.windows(2) {
             let [(above, seen_above), (inner, found)] = pair else { continue };
             is_moved |= self.is_movable_into(above, found)?;
-            let is_kept = is_moved && is_closed_to_movers(found, seen_above);
-            if is_kept && !is_marked_on(inner, spot.path) {
+            if !is_moved {
+                continue;
+            }
+            if is_marked_on(inner, spot.path) {
+                is_moved = false;
+            } else if is_closed_to_movers((inner, found), (above, seen_above)) {
                 let why = "a directory above is closed to others, who can have moved it there";
                 let hint = "make its owner, or root, the owner of the directory that contains it";
                 return Err(Fault::refused(said("change", spot.path, why).hint(hint)));
             }
         }
-        Ok(())
+        Ok(is_moved)
     }
 
     /// Returns true if a user besides the owner of the inner directory can have moved it into the other one.
@@ -88,7 +117,7 @@ impl Files {
         let (above, owner) = (seen(directory)?, Some(inner.uid));
         let is_held = above.mode & 0o1000 != 0 && self.believes(above.uid, owner);
         let is_closed = self.is_closed_directory(directory, &above, owner);
-        Ok(above.uid != inner.uid && !is_held && !is_closed)
+        Ok(!is_held && !is_closed)
     }
 
     /// Rejects a change that gives a user a right to write or enter an object which that user did not have, if
@@ -276,11 +305,18 @@ fn refused(doing: &str, path: &Path, why: &str) -> Fault {
     )
 }
 
-/// Returns true if those who can write the upper directory cannot enter and list the inner one.
-fn is_closed_to_movers(inner: &EntryStat, above: &EntryStat) -> bool {
-    let is_by_group = above.mode & 0o002 == 0 && (above.uid == 0 || above.uid == inner.uid);
-    let opens_to_group = inner.gid == above.gid && inner.mode & 0o050 == 0o050;
-    is_shut(inner) && !(is_by_group && opens_to_group)
+/// Returns true if those who can write the upper directory perhaps cannot enter and list the inner one. With an access
+/// list, the mode does not tell who can.
+fn is_closed_to_movers(
+    (inner, found): (&OwnedFd, &EntryStat),
+    (above, seen_above): (&OwnedFd, &EntryStat),
+) -> bool {
+    let has_list = has_acl(inner);
+    let is_by_group = seen_above.mode & 0o002 == 0
+        && (seen_above.uid == 0 || seen_above.uid == found.uid)
+        && !has_acl(above);
+    let opens_to_group = found.gid == seen_above.gid && found.mode & 0o050 == 0o050 && !has_list;
+    (is_shut(found) || has_list) && !(is_by_group && opens_to_group)
 }
 
 /// Returns the entries of a directory that are no regular files. A sticky directory protects only its

@@ -158,8 +158,11 @@ impl File {
         files: &Files,
         spot: &Entry<'_>,
     ) -> Result<(), Fault> {
-        let is_judged = !self.force || matches!(self.shape, Shape::Absent);
-        if is_judged { files.guard_way(spot) } else { Ok(()) }
+        if self.force {
+            let is_removal = matches!(self.shape, Shape::Absent);
+            return if is_removal { files.guard_way(spot) } else { Ok(()) };
+        }
+        files.guard_file(spot, self.owner_number(files))
     }
 
     /// Returns the declared content in its present state.
@@ -178,9 +181,13 @@ impl File {
     /// Returns the user on whose behalf sources are read. The declared owner could change the copy anyway, so
     /// that user may also change the source.
     pub(in crate::kinds::file) fn reader(&self, files: &Files) -> Reader {
+        Reader::here().on_behalf_of(self.owner_number(files)).with_consent(self.force)
+    }
+
+    /// Returns the number of the declared owner; none also for an unknown one, whose change fails later.
+    fn owner_number(&self, files: &Files) -> Option<u32> {
         let number = |owner: &String| files.accounts().number(AccountKind::User, owner).ok();
-        let owner = self.owner.as_ref().and_then(number);
-        Reader::here().on_behalf_of(owner).with_consent(self.force)
+        self.owner.as_ref().and_then(number)
     }
 
     /// Returns the object that must be at the path.

@@ -400,10 +400,14 @@ fn nothing_is_destroyed_below_a_moved_directory() {
 #[test]
 fn no_file_is_changed_below_a_moved_directory() {
     demand_root();
-    for owner in [0, STRANGER] {
+    // The directory of another user, and shared ones of a group.
+    let places = [(OTHER, 0o755), (0, 0o2775), (STRANGER, 0o2775)];
+    for (place, owner) in places.into_iter().flat_map(|place| [(place, 0), (place, STRANGER)]) {
         let (host, dir) = (Host::default(), scratch());
         let home = dir.path().join("home");
-        make_directory(&home, (OTHER, 0o755));
+        make_directory(&home, place);
+        chown(&home, None, Some(OTHER)).unwrap();
+        chmod(&home, place.1);
         let moved = home.join("moved");
         make_directory(&moved, (owner, 0o700));
         let there = moved.join("f");
@@ -421,7 +425,10 @@ fn no_file_is_changed_below_a_moved_directory() {
             (&moved.join("link"), &[("symlink", "/tmp")]),
         ] {
             let said = failed(&host, &file(path, fields));
-            assert!(said.contains("can have moved it there"), "{fields:?} {said}");
+            assert!(
+                said.contains("can have moved it there"),
+                "{place:?} {owner} {fields:?} {said}"
+            );
         }
         let line = [("path", there.to_str().unwrap()), ("line", "x")];
         let said = failed(&host, &build("line", "one", &line).unwrap());
@@ -433,6 +440,68 @@ fn no_file_is_changed_below_a_moved_directory() {
         assert!(matches!(same, Outcome::Unchanged), "{same:?}");
         made(&host, &file(&there, &[("content", "x"), ("force", "true")]));
     }
+}
+
+/// Sets an access list.
+fn set_list(path: &Path, entry: &str) {
+    let status = std::process::Command::new("setfacl").args(["-m", entry]).arg(path).status();
+    assert!(status.unwrap().success(), "setfacl -m {entry}");
+}
+
+/// The members of the group may enter the moved directory. An access list lets another user move it, or keeps a member
+/// out.
+#[test]
+fn a_directory_with_an_access_list_is_not_open_to_its_group() {
+    demand_root();
+    for (on_above, mode, on_inner) in
+        [(Some("u:games:rwx"), 0o2770, None), (None, 0o2755, Some("u:games:---"))]
+    {
+        let (host, dir) = (Host::default(), scratch());
+        let shared = dir.path().join("shared");
+        make_directory(&shared, (0, 0o755));
+        chown(&shared, Some(0), Some(OTHER)).unwrap();
+        chmod(&shared, 0o2775);
+        let team = shared.join("team");
+        make_directory(&team, (STRANGER, 0o755));
+        chown(&team, Some(STRANGER), Some(OTHER)).unwrap();
+        chmod(&team, mode);
+        made(&host, &file(team.join("f"), &[("content", "x")]));
+        on_above.into_iter().for_each(|entry| set_list(&shared, entry));
+        on_inner.into_iter().for_each(|entry| set_list(&team, entry));
+        let said = failed(&host, &file(team.join("f"), &[("content", "y")]));
+        assert!(said.contains("can have moved it there"), "{said}");
+    }
+}
+
+/// A user renames an open directory of another user, whose private files are not the ones that the graph means.
+#[test]
+fn a_private_file_below_a_moved_open_directory_is_kept() {
+    demand_root();
+    let (host, dir) = (Host::default(), scratch());
+    let shared = dir.path().join("shared");
+    make_directory(&shared, (0, 0o755));
+    chown(&shared, Some(0), Some(OTHER)).unwrap();
+    chmod(&shared, 0o2775);
+    let moved = shared.join("moved");
+    make_directory(&moved, (STRANGER, 0o755));
+    let private = moved.join("f");
+    fs::write(&private, "precious").unwrap();
+    chown(&private, Some(STRANGER), Some(STRANGER)).unwrap();
+    chmod(&private, 0o600);
+    for fields in [&[("content", "x")][..], &[("state", "absent")]] {
+        let said = failed(&host, &file(&private, fields));
+        assert!(said.contains("can have moved the directory above it"), "{said}");
+    }
+    let line = [("path", private.to_str().unwrap()), ("line", "x")];
+    let said = failed(&host, &build("line", "one", &line).unwrap());
+    assert!(said.contains("can have moved the directory above it"), "{said}");
+    assert_eq!(fs::read_to_string(&private).unwrap(), "precious");
+    made(&host, &file(&private, &[("content", "x"), ("owner", "65534")]));
+    made(&host, &file(&private, &[("state", "absent"), ("force", "true")]));
+    // An open file of that user is no secret.
+    fs::write(&private, "open").unwrap();
+    chown(&private, Some(STRANGER), Some(STRANGER)).unwrap();
+    made(&host, &file(&private, &[("state", "absent")]));
 }
 
 /// A directory that this program made is recognised, and a directory of the owner of the upper one is not in doubt.

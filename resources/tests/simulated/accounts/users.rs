@@ -203,3 +203,28 @@ fn a_missing_table_is_a_failure_with_its_path() {
         other => panic!("expected a failure, found {other:?}"),
     }
 }
+
+/// The tools work by the path of a home directory: a user who can write a directory above would lead them elsewhere.
+#[test]
+fn a_home_is_made_and_moved_only_below_directories_of_root() {
+    for owner in [0, 65534] {
+        let (machine, calls) = tools::machine();
+        machine.make_directories("/srv/shared").expect("made");
+        machine.chown("/srv/shared", owner, owner).expect("given");
+        let _entered = machine.enter();
+        let host = Host::default();
+        let home = ("homedir", text("/srv/shared/web"));
+        let manages = ("manage_home", Value::Bool(true));
+        let [made, moved] =
+            ["web", "eve"].map(|name| good("user", name, &[home.clone(), manages.clone()]));
+        if owner == 0 {
+            converge(&host, &made);
+            continue;
+        }
+        for user in [&made, &moved] {
+            let said = failure(&host, user);
+            assert!(said.contains("another user could change /srv/shared"), "{said}");
+        }
+        assert_eq!(calls.borrow().len(), 0, "no tool runs");
+    }
+}
