@@ -46,6 +46,7 @@ impl Driver {
             self.permission.world.due(),
             self.commands.pauses.due(),
             self.runs.split.due(),
+            self.runs.late_at().filter(|_| !self.settings.one_shot),
             self.permission.cleanup_until(),
             self.runtime.nudge_due(),
             self.notifier.due(),
@@ -77,11 +78,22 @@ impl Driver {
         self.tell_settled(now);
         self.tend_rotated(now);
         self.tend_groups(now);
+        self.tend_late(now);
         if self.notifier.is_progress_due(now) {
             self.tell_progress();
         }
         if self.engine.next_wakeup().is_some_and(|at| at <= self.now()) {
             self.turn(Event::Wake);
+        }
+    }
+
+    /// Reports checks that have not answered for long. An `apply` waits for them.
+    fn tend_late(&mut self, now: Instant) {
+        if self.settings.one_shot {
+            return;
+        }
+        while let Some(run) = self.runs.take_late(now) {
+            self.turn(Event::Late(run));
         }
     }
 

@@ -176,6 +176,7 @@ impl Engine {
             Event::Suspect(id) => self.suspect(id),
             Event::Look(id) => self.look(id),
             Event::Redo(id) => self.redo(id),
+            Event::Late(run) => self.late(run),
             Event::Doubt { vertex, until } => self.invalidate_finding(vertex, until),
             Event::Remade(run) => self.remade(run),
             Event::Supplied(run) => self.supplied(run),

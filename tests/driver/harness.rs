@@ -156,6 +156,7 @@ impl Observer for RecordingSink {
             Notification::Apart { identity, .. } => format!("apart {identity}"),
             Notification::Joined(identity) => format!("joined {identity}"),
             Notification::Converged { .. } => "converged".to_owned(),
+            Notification::Stuck(identity) => format!("stuck {identity}"),
             Notification::Refused(why) => format!("refused: {why}"),
             _ => return,
         };

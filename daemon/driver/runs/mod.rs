@@ -21,6 +21,7 @@ pub(super) use check::check;
 use echo_filter::EchoFilter;
 use futures_util::FutureExt as _;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use steadfast_engine::{Class, RunId, VertexId};
@@ -95,7 +96,12 @@ pub(super) struct RunManager {
     pub(super) statistics: ResourceStatistics,
     /// Counters and durations for metrics.
     pub(super) metrics: RunMetrics,
+    /// The last run that was examined for a late answer.
+    examined: RunId,
 }
+
+/// The time after which a check without an answer is late.
+const LATE: Duration = Duration::from_secs(60);
 
 impl RunManager {
     pub(super) fn new() -> Self {
@@ -108,7 +114,26 @@ impl RunManager {
             split: SplitMembers::default(),
             statistics: ResourceStatistics::new(Instant::now()),
             metrics: RunMetrics::default(),
+            examined: RunId(0),
         }
+    }
+
+    /// Returns the first run that was not examined for a late answer, with the time at which it is late.
+    fn next_late(&self) -> Option<(RunId, Instant)> {
+        let later = (Bound::Excluded(self.examined), Bound::Unbounded);
+        self.active.range(later).next().map(|(run, live)| (*run, live.started + LATE))
+    }
+
+    /// Returns the time at which the next run is late.
+    pub(super) fn late_at(&self) -> Option<Instant> {
+        self.next_late().map(|(_, at)| at)
+    }
+
+    /// Returns a run that is late now, once.
+    pub(super) fn take_late(&mut self, now: Instant) -> Option<RunId> {
+        let (run, _) = self.next_late().filter(|(_, at)| *at <= now)?;
+        self.examined = run;
+        Some(run)
     }
 
     /// Cancels a run.

@@ -42,6 +42,8 @@ pub enum Event {
     Supplied(RunId),
     /// A check ended.
     Checked(RunId, RunVerdict),
+    /// A check has not answered for long. A look or a poll then counts as stuck until it answers.
+    Late(RunId),
     /// The intent is recorded: the apply may begin.
     Begun(RunId),
     /// The intent could not be recorded: nothing may be changed.

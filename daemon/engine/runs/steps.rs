@@ -16,7 +16,7 @@ pub(crate) const RETURN_OF_COMMAND: Duration = Duration::from_secs(3);
 
 impl Engine {
     /// Returns the vertex of a run in progress, and the run.
-    pub(super) fn run_of(&mut self, run: RunId) -> Option<(VertexId, &mut Run)> {
+    pub(crate) fn run_of(&mut self, run: RunId) -> Option<(VertexId, &mut Run)> {
         let id = *self.in_flight.get(&run)?;
         let found = self.vertices.get_mut(id.0 as usize)?.as_mut()?.run_mut()?;
         (found.id == run).then_some((id, found))

@@ -2,11 +2,11 @@
 
 use crate::engine::Engine;
 use crate::interface::action::{Action, Notice};
-use crate::interface::ids::{Stamp, Tick, VertexId};
+use crate::interface::ids::{RunId, Stamp, Tick, VertexId};
 use crate::interface::metaparams::Poll;
 use crate::runs::steps::{RETURN, RETURN_OF_COMMAND};
 use crate::state::deadlines::Timer;
-use crate::state::vertex::{Cancelled, Causes, Phase, Place, RunKind, Vertex, Watch};
+use crate::state::vertex::{Cancelled, Causes, Phase, Place, RunKind, Station, Vertex, Watch};
 use steadfast_traits::ExecutorKind;
 
 impl Engine {
@@ -203,6 +203,20 @@ impl Engine {
         if run.stuck || (run.cancellable && run.cancelled.is_none()) {
             return;
         }
+        self.mark_stuck(id);
+    }
+
+    /// Marks a look or a poll whose check has not answered for long as stuck: until then, the vertex counts as settled.
+    pub(crate) fn late(&mut self, run: RunId) {
+        let Some((id, run)) = self.run_of(run) else { return };
+        let is_silent = matches!(run.kind, RunKind::Look(_)) || run.quiet;
+        if is_silent && !run.stuck && run.station == Station::Checking {
+            self.mark_stuck(id);
+        }
+    }
+
+    fn mark_stuck(&mut self, id: VertexId) {
+        let Some(run) = self.vertex_mut(id).and_then(Vertex::run_mut) else { return };
         run.stuck = true;
         let run = run.id;
         self.diverge(id);

@@ -9,6 +9,7 @@ mod contention;
 mod dry_run;
 mod environment;
 mod hold_and_wait_model;
+mod late;
 mod oracle_log;
 mod oracle_self_test;
 mod parents_first;

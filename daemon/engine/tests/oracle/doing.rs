@@ -254,6 +254,7 @@ impl Books {
             intent: None,
             begun: false,
             applying: false,
+            is_silent: false,
             cancelled: None,
             was_failed,
             stuck: false,

@@ -24,6 +24,11 @@ impl Books {
             Event::Received(id) => self.receives(*id),
             Event::Remade(run) => self.remakes(*run),
             Event::Supplied(run) => self.supplies(*run),
+            Event::Late(run) => {
+                if let Some(running) = self.running_mut(*run) {
+                    running.is_silent = true;
+                }
+            }
             Event::Changed(id) => self.mark(*id, Some(Cause::Drift), Some(true)),
             Event::Suspect(id) => {
                 if self.check_of(*id) == Some(RunPolicy::State) {

@@ -257,9 +257,10 @@ impl Books {
             let asked = vertex.running.as_ref().and_then(|r| r.cancelled);
             let fixed = vertex.running.as_ref().is_some_and(|r| !r.cancellable);
             let over = Self::deadline(vertex).is_some_and(|due| due <= self.now);
+            let silent = vertex.running.as_ref().is_some_and(|r| r.is_silent);
             this && match asked {
-                Some(_) => late,
-                None => over && fixed,
+                Some(_) => late || silent,
+                None => (over && fixed) || silent,
             }
         });
         if let Some(running) = self.running_mut(run) {
