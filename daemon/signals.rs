@@ -4,7 +4,7 @@
 //! waits is found later. Repeats of HUP, and of USR1 and USR2, merge: the last of USR1 and USR2 decides. Stops are
 //! counted. Two different signals that arrive at once have no order.
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXFSZ};
 use signal_hook::low_level::{pipe, unregister};
 use signal_hook::{SigId, flag};
 use std::collections::VecDeque;
@@ -25,6 +25,16 @@ pub enum Signal {
     Resume,
     /// TERM or INT: stop; a second one stops at once.
     Stop,
+}
+
+/// Makes a write beyond the limit of file sizes fail, where the signal would end the process. Programs that this process
+/// starts have the usual action again.
+///
+/// # Errors
+///
+/// The handler cannot be installed.
+pub fn survive_size_limit() -> io::Result<()> {
+    flag::register(SIGXFSZ, Arc::default()).map(drop)
 }
 
 /// The values of [`Flags::last`].

@@ -65,6 +65,11 @@ fn run_command() -> Exit {
     }
     let Some(key) = MintKey::take() else { return Exit::Failed };
     let prepared = [host::close_inherited(), host::leave_no_core()];
+    if let Err(error) = crate::signals::survive_size_limit() {
+        output::eprint(format!(
+            "warning: a file that exceeds its limit ends this process: {error}"
+        ));
+    }
     for trouble in prepared.into_iter().filter_map(Result::err) {
         output::eprint(format!("warning: {trouble}"));
     }

@@ -41,9 +41,9 @@ pub use memory::MemoryStore;
 pub use ownership::{Origin, Ownership};
 pub use sqlite::{Imported, Overview, RepairReport, SqliteStore, Verified};
 pub use state_command::{AuditEntry, Effect, StateCommand};
-pub(crate) use state_dir::HISTORY;
 pub use state_dir::StateLock;
 pub(crate) use state_dir::private;
+pub(crate) use state_dir::{HISTORY, LAST_GOOD_GRAPH};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

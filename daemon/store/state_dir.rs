@@ -21,6 +21,9 @@ pub(super) const LOCK: &str = "lock";
 pub(super) const DATABASE: &str = "state.db";
 pub(super) const KEY: &str = "values.key";
 
+/// The file of the last-good graph in the state directory.
+pub(crate) const LAST_GOOD_GRAPH: &str = "graph.json";
+
 /// The folder of prior states, which are sealed with the key.
 pub(crate) const HISTORY: &str = "history";
 

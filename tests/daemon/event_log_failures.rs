@@ -177,3 +177,26 @@ fn c22_a_removed_log_is_made_anew() {
     assert!(all.iter().any(|event| event["event"] == "changed"), "{all:?}");
     assert!(numbers(&all).first() > before.last());
 }
+
+/// C-22: a log that is lost between two sessions is made anew: the gap is told, and no number is used again.
+#[test]
+fn c22_a_log_that_is_lost_while_no_daemon_runs_is_made_anew() {
+    let host = Host::with(GRAPH);
+    let mut daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    assert_eq!(daemon.count("events_lost"), 0, "a first start has no earlier events");
+    host.wait_until("the graph is stored", || host.exists("state/graph.json"));
+    stop(&host, &mut daemon);
+    let before = numbers(&events(&host, &["--since", "1"]));
+    for suffix in ["", "-wal", "-shm"] {
+        drop(std::fs::remove_file(host.path(&format!("state/events.db{suffix}"))));
+    }
+    let mut daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    assert_eq!(daemon.count("events_lost"), 1);
+    stop(&host, &mut daemon);
+    let all = events(&host, &[]);
+    contiguous(&numbers(&all));
+    assert_eq!(all[0]["event"], "gap");
+    assert!(numbers(&all).first() > before.last());
+}

@@ -2,6 +2,7 @@
 
 use crate::host::Host;
 use std::fmt::Write as _;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 fn four(meta: &str) -> Host {
@@ -127,4 +128,31 @@ fn a_poll_repairs_without_events() {
         daemon.wait_for_of("changed", "file[f]");
     }
     assert_eq!(host.read("f"), "f\n");
+}
+
+/// A limit of file sizes fails the file that exceeds it, and nothing else. A command has the usual action of the signal.
+#[test]
+fn a_limit_of_file_sizes_fails_one_resource() {
+    let graph = r#"
+graph: limited
+resources:
+  file:
+  - {name: $DIR/large, source: source}
+  - {name: $DIR/small, content: "x"}
+  exec:
+  - {name: child, shell: /bin/sh, cmd: "exec head -c 20M /dev/zero > $DIR/child", ifcmd: "/usr/bin/test ! -e $DIR/done"}
+"#;
+    let host = Host::with(graph);
+    host.write("source", vec![7_u8; 9 << 20]);
+    let apply = host.command(&["apply"]);
+    let mut limited = Command::new("bash");
+    limited.args(["-c", "ulimit -f 8192; exec \"$@\"", "bash"]).arg(apply.get_program());
+    limited.args(apply.get_args()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let done = host.finish(limited);
+    done.exits(1).says("the file exceeds the size limit of this process").says("raise LimitFSIZE");
+    done.says("killed by signal 25");
+    assert_eq!(host.read("small"), "x");
+    assert!(!host.exists("large"));
+    host.apply().exits(0);
+    assert!(host.exists("large"));
 }

@@ -235,7 +235,9 @@ pub(in crate::driver) async fn check(
         // Placeholders for values that are not stored cannot be applied.
         CheckResult::Differs(_) if blind => CheckResult::Unknown(
             Failure::new("the received secret is not stored, and the resource must run again")
-                .hint("refresh the sender to create a new secret, or store it with `saved: true`"),
+                .hint(
+                    "`steadfast forget` of its sender makes a new secret; `saved: true` stores it",
+                ),
         ),
         verdict if blind => verdict,
         verdict => send_after_check(verdict, (host, &resource), (slot, &cancel)).await,

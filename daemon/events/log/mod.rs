@@ -19,6 +19,7 @@ use super::session::session_end;
 use crate::api::event_data::Session;
 use crate::api::{EventKind, Level};
 use crate::file_identity::FileIdentity;
+use crate::store::LAST_GOOD_GRAPH;
 use crate::store::database::{self, Fault, move_aside};
 use crate::store::write_ahead_log::{WriteAheadLog, is_emptied};
 use rusqlite::{Connection, OptionalExtension as _};
@@ -94,6 +95,11 @@ impl From<rusqlite::Error> for Unwritable {
     }
 }
 
+/// Returns true if a daemon has loaded a graph with this state directory: its event log then has events.
+fn is_used(state_directory: &Path) -> bool {
+    state_directory.join(LAST_GOOD_GRAPH).exists()
+}
+
 impl Log {
     /// Opens the log of a state directory that this process has locked. A damaged log is moved aside and replaced.
     /// Sessions without an end get an end event, except `own_run`, the session of this process if it has begun.
@@ -138,6 +144,15 @@ impl Log {
                 "earlier events cannot be read; the old log is kept at {}: {why}",
                 aside.display()
             ))?;
+        } else if last == 0 && is_used(state_directory) {
+            tracing::error!(
+                event = "events_lost",
+                "the event log is missing or empty, and was recreated: {}",
+                path.display()
+            );
+            log.begin_anew(
+                "earlier events are lost: the event log is missing or empty".to_owned(),
+            )?;
         }
         log.end_others()?;
         Ok(log)

@@ -1,6 +1,7 @@
 //! The last-good graph: its texts are stored, and a start runs them if the present graph is rejected.
 
 use crate::config::{LoadedGraph, Text};
+use crate::store::LAST_GOOD_GRAPH;
 use crate::store::database::{private, sync};
 use crate::store::regular_file;
 use serde::{Deserialize, Serialize};
@@ -8,9 +9,6 @@ use std::collections::BTreeSet;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
-
-/// The file in the state directory.
-const FILE: &str = "graph.json";
 
 /// The version of the format; version 1 had no graph version.
 const VERSION: u32 = 2;
@@ -88,9 +86,9 @@ pub(in crate::workers) fn read(
 /// Reads the stored graph, regardless of its paths.
 fn of_any(state_directory: &Path) -> Option<LastGoodGraph> {
     let unreadable = |why: &dyn std::fmt::Display| {
-        tracing::warn!(event = "warning", "{FILE} cannot be read: {why}");
+        tracing::warn!(event = "warning", "{LAST_GOOD_GRAPH} cannot be read: {why}");
     };
-    let text = match regular_file::read(&state_directory.join(FILE)) {
+    let text = match regular_file::read(&state_directory.join(LAST_GOOD_GRAPH)) {
         Err(error) if error.kind() == ErrorKind::NotFound => return None,
         read => read.inspect_err(|error| unreadable(error)).ok()?,
     };
@@ -101,7 +99,7 @@ fn of_any(state_directory: &Path) -> Option<LastGoodGraph> {
 
 /// Removes the leftover of an interrupted write.
 pub(in crate::workers) fn clear(state_directory: &Path) -> std::io::Result<()> {
-    match std::fs::remove_file(state_directory.join(format!("{FILE}.new"))) {
+    match std::fs::remove_file(state_directory.join(format!("{LAST_GOOD_GRAPH}.new"))) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         Ok(()) | Err(_) => Ok(()),
     }
@@ -117,7 +115,10 @@ pub(in crate::workers) fn write(
     if paths.iter().any(|path| path.as_os_str() == "-") {
         return Ok(false);
     }
-    let (new, path) = (state_directory.join(format!("{FILE}.new")), state_directory.join(FILE));
+    let (new, path) = (
+        state_directory.join(format!("{LAST_GOOD_GRAPH}.new")),
+        state_directory.join(LAST_GOOD_GRAPH),
+    );
     let before = of_any(state_directory);
     if before.as_ref().is_some_and(|kept| kept.paths == absolute(paths) && kept.texts == texts) {
         return Ok(true);

@@ -120,6 +120,8 @@ fn os_trouble(doing: &str, path: &Path, errno: Errno, user: &str) -> Failure {
         Errno::ROFS => said(doing, path, &text)
             .hint("remount the file system writable, or remove the resource")
             .passing(),
+        Errno::FBIG => said(doing, path, "the file exceeds the size limit of this process")
+            .hint("raise LimitFSIZE of the unit, or `ulimit -f`"),
         Errno::MFILE | Errno::NFILE => said(doing, path, &text).hint("raise LimitNOFILE").passing(),
         _ => said(doing, path, &text),
     }

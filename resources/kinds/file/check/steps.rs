@@ -58,8 +58,9 @@ impl File {
         };
         match content() {
             Ok(Some(bytes)) if sealed.is_of(&bytes) => Ok(()),
-            Ok(_) => Err(said("restore", &self.path, "the former secret is not stored")
-                .hint("refresh the sender to create a new secret, or store it with `saved: true`")),
+            Ok(_) => Err(said("restore", &self.path, "the former secret is not stored").hint(
+                "`steadfast forget` of its sender makes a new secret; `saved: true` stores it",
+            )),
             Err(fault) => Err(files.trouble(fault, &self.path)),
         }
     }
