@@ -8,7 +8,8 @@ use crate::host::files::{EntryStat, Fault, Files, said};
 use crate::host::input_trust::Reader;
 use crate::host::{Host, wall};
 use crate::permit::Permit;
-use rustix::fs::FileType;
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -65,6 +66,17 @@ pub(crate) const DOWNLOADS: &str = "/var/tmp";
 /// The age in seconds from which a folder is a leftover of a killed process: no step takes so long.
 const LEFTOVER: i64 = 24 * 60 * 60;
 
+/// The age in seconds from which a folder that no process has locked is a leftover.
+const UNLOCKED: i64 = 60;
+
+/// Locks a folder while this process lives; none if it cannot be opened, or if another process has the lock.
+fn lock_folder(path: &Path) -> Option<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = rustix::fs::open(path, flags, Mode::empty()).ok()?;
+    flock(&folder, FlockOperation::NonBlockingLockExclusive).ok()?;
+    Some(folder)
+}
+
 /// Returns the leftover folders in a directory.
 fn find_leftovers(files: &Files, parent: &Path) -> Result<Vec<PathBuf>, Fault> {
     let Some(spot) = files.open_entry(parent)? else { return Ok(Vec::new()) };
@@ -82,10 +94,11 @@ fn find_leftovers(files: &Files, parent: &Path) -> Result<Vec<PathBuf>, Fault> {
         let path = parent.join(&name);
         let seen = directory.open_entry(&path).look()?;
         let is_leftover = |seen: &EntryStat| {
-            seen.kind == FileType::Directory
+            let age = now - seen.changed.0;
+            let is_private = seen.kind == FileType::Directory
                 && files.owns(seen)
-                && seen.mode & 0o7777 == 0o700
-                && now - seen.changed.0 > LEFTOVER
+                && seen.mode & 0o7777 == 0o700;
+            is_private && (age > LEFTOVER || (age > UNLOCKED && lock_folder(&path).is_some()))
         };
         if seen.as_ref().is_some_and(is_leftover) {
             leftovers.push(path);
@@ -94,13 +107,13 @@ fn find_leftovers(files: &Files, parent: &Path) -> Result<Vec<PathBuf>, Fault> {
     Ok(leftovers)
 }
 
-/// A folder that only the daemon's user can enter.
+/// A folder that only the daemon's user can enter, with the lock that ends with this process.
 #[derive(Debug)]
-pub(crate) struct Staging(PathBuf);
+pub(crate) struct Staging(PathBuf, Option<OwnedFd>);
 
 impl Staging {
     /// Makes a folder in `parent`, in which no other user may be able to replace it. Folders that killed processes left
-    /// there a day ago are removed; a failure of that is tried again the next time.
+    /// there are removed; a failure of that is tried again the next time.
     ///
     /// # Errors
     ///
@@ -113,12 +126,14 @@ impl Staging {
         let own = parent.to_owned();
         let leftovers = on_thread(host, move |host| find_leftovers(host.files(), &own)).await;
         for path in leftovers.into_iter().flat_map(Result::unwrap_or_default) {
-            let _tried_again = Self(path).remove(host, permit).await;
+            let _tried_again = Self(path, None).remove(host, permit).await;
         }
         let pattern = parent.join(".steadfast-XXXXXXXXXX").display().to_string();
         let made = run_change(host, permit, &command(&["mktemp", "-d", "--", &pattern])).await;
         let made = made.map_err(|failed| WriteFailure { touched: false, ..failed })?;
-        Ok(Self(PathBuf::from(made.stdout.text().trim_end_matches('\n'))))
+        let path = PathBuf::from(made.stdout.text().trim_end_matches('\n'));
+        let lock = lock_folder(&path);
+        Ok(Self(path, lock))
     }
 
     /// Returns the path of an object in the folder.
@@ -141,7 +156,7 @@ impl Staging {
 
 #[cfg(all(test, feature = "simulated-host"))]
 mod tests {
-    use super::{LEFTOVER, find_leftovers};
+    use super::{LEFTOVER, find_leftovers, lock_folder};
     use crate::host::Host;
     use crate::host::simulated::Machine;
     use std::path::{Path, PathBuf};
@@ -167,5 +182,21 @@ mod tests {
         let found = find_leftovers(host.files(), Path::new("/srv")).unwrap();
         assert_eq!(found, [PathBuf::from("/srv/.steadfast-0123456789")]);
         assert!(find_leftovers(host.files(), Path::new("/missing")).unwrap().is_empty());
+    }
+
+    /// A folder of a process that has ended has no lock.
+    #[test]
+    fn a_folder_without_a_lock_is_left_over_after_a_minute() {
+        let above = tempfile::tempdir().unwrap();
+        let folder = above.path().join(".steadfast-0123456789");
+        std::fs::create_dir(&folder).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        std::fs::set_permissions(&folder, mode).unwrap();
+        let lock = lock_folder(&folder);
+        assert!(lock.is_some() && lock_folder(&folder).is_none());
+        drop(lock);
+        assert!(lock_folder(&folder).is_some());
+        let host = Host::default();
+        assert!(find_leftovers(host.files(), above.path()).unwrap().is_empty(), "it is young");
     }
 }
