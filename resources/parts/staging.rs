@@ -109,7 +109,10 @@ fn find_leftovers(files: &Files, parent: &Path) -> Result<Vec<PathBuf>, Fault> {
 
 /// A folder that only the daemon's user can enter, with the lock that ends with this process.
 #[derive(Debug)]
-pub(crate) struct Staging(PathBuf, Option<OwnedFd>);
+pub(crate) struct Staging {
+    path: PathBuf,
+    _lock: Option<OwnedFd>,
+}
 
 impl Staging {
     /// Makes a folder in `parent`, in which no other user may be able to replace it. Folders that killed processes left
@@ -126,19 +129,19 @@ impl Staging {
         let own = parent.to_owned();
         let leftovers = on_thread(host, move |host| find_leftovers(host.files(), &own)).await;
         for path in leftovers.into_iter().flat_map(Result::unwrap_or_default) {
-            let _tried_again = Self(path, None).remove(host, permit).await;
+            let _tried_again = Self { path, _lock: None }.remove(host, permit).await;
         }
         let pattern = parent.join(".steadfast-XXXXXXXXXX").display().to_string();
         let made = run_change(host, permit, &command(&["mktemp", "-d", "--", &pattern])).await;
         let made = made.map_err(|failed| WriteFailure { touched: false, ..failed })?;
         let path = PathBuf::from(made.stdout.text().trim_end_matches('\n'));
         let lock = lock_folder(&path);
-        Ok(Self(path, lock))
+        Ok(Self { path, _lock: lock })
     }
 
     /// Returns the path of an object in the folder.
     pub(crate) fn join(&self, name: &str) -> PathBuf {
-        self.0.join(name)
+        self.path.join(name)
     }
 
     /// Removes the folder with everything in it.
@@ -147,7 +150,7 @@ impl Staging {
     ///
     /// Fails if something could not be removed, or if the permit was revoked; the folder then remains.
     pub(crate) async fn remove(self, host: &Host, permit: &Permit) -> Result<(), WriteFailure> {
-        let path = self.0.display().to_string();
+        let path = self.path.display().to_string();
         let mut removal = command(&["rm", "-rf", "--one-file-system", "--", &path]);
         removal.timeout = Some(Duration::from_mins(10));
         run_change(host, permit, &removal).await.map(|_| ())
