@@ -95,9 +95,8 @@ fn find_leftovers(files: &Files, parent: &Path) -> Result<Vec<PathBuf>, Fault> {
         let seen = directory.open_entry(&path).look()?;
         let is_leftover = |seen: &EntryStat| {
             let age = now - seen.changed.0;
-            let is_private = seen.kind == FileType::Directory
-                && files.owns(seen)
-                && seen.mode & 0o7777 == 0o700;
+            let is_private =
+                seen.kind == FileType::Directory && files.owns(seen) && seen.mode & 0o7777 == 0o700;
             is_private && (age > LEFTOVER || (age > UNLOCKED && lock_folder(&path).is_some()))
         };
         if seen.as_ref().is_some_and(is_leftover) {

@@ -6,6 +6,12 @@ use steadfast_engine::{
 };
 
 impl Books {
+    fn note_silence(&mut self, run: RunId) {
+        if let Some(running) = self.running_mut(run) {
+            running.is_silent = true;
+        }
+    }
+
     pub(crate) fn happen(&mut self, event: &Event) {
         self.stirs(event);
         match event {
@@ -24,11 +30,7 @@ impl Books {
             Event::Received(id) => self.receives(*id),
             Event::Remade(run) => self.remakes(*run),
             Event::Supplied(run) => self.supplies(*run),
-            Event::Late(run) => {
-                if let Some(running) = self.running_mut(*run) {
-                    running.is_silent = true;
-                }
-            }
+            Event::Late(run) => self.note_silence(*run),
             Event::Changed(id) => self.mark(*id, Some(Cause::Drift), Some(true)),
             Event::Suspect(id) => {
                 if self.check_of(*id) == Some(RunPolicy::State) {

@@ -466,8 +466,12 @@ fn a_directory_with_an_access_list_is_not_open_to_its_group() {
         chown(&team, Some(STRANGER), Some(OTHER)).unwrap();
         chmod(&team, mode);
         made(&host, &file(team.join("f"), &[("content", "x")]));
-        on_above.into_iter().for_each(|entry| set_list(&shared, entry));
-        on_inner.into_iter().for_each(|entry| set_list(&team, entry));
+        if let Some(entry) = on_above {
+            set_list(&shared, entry);
+        }
+        if let Some(entry) = on_inner {
+            set_list(&team, entry);
+        }
         let said = failed(&host, &file(team.join("f"), &[("content", "y")]));
         assert!(said.contains("can have moved it there"), "{said}");
     }
