@@ -53,6 +53,9 @@ pub(super) struct SourceFile {
     hidden: OnceLock<Vec<Range<usize>>>,
 }
 
+/// The bytes of a line before and behind a place that its message can show.
+const SHOWN: usize = 500;
+
 impl SourceFile {
     /// Creates a file. A last line without a newline gets one, because YAML readers disagree about such a line.
     pub(super) fn new(display: &str, path: PathBuf, base: PathBuf, mut text: String) -> Self {
@@ -117,15 +120,17 @@ impl SourceFile {
 
     /// Returns the place of a span, with its source line.
     pub(super) fn place(&self, span: Span) -> Place {
-        let mut start = (span.start as usize).min(self.text.len());
-        while !self.text.is_char_boundary(start) {
-            start -= 1;
-        }
+        let start = self.floor(span.start as usize);
         let (line, from) = self.line_text(Span::new(start, start).start);
         let before = line.get(..start - from).unwrap_or(line).chars().count();
-        let meant = self.text.get(start..(span.end as usize).min(from + line.len()));
+        let end = (span.end as usize).min(from + line.len()).min(start + SHOWN);
+        let meant = self.text.get(start..self.floor(end));
         let width = meant.map_or(1, |text| text.trim_end().chars().count()).max(1);
-        let (line_shown, caret) = self.masked(line, from, start);
+        // A file of one long line can have thousands of problems.
+        let near = self.floor(from.max(start.saturating_sub(SHOWN)))
+            ..self.floor((from + line.len()).min(start + SHOWN));
+        let part = self.text.get(near.clone()).unwrap_or(line);
+        let (line_shown, caret) = self.masked(part, near.start, start);
         let (text, caret) = window(&line_shown, caret);
         let room = text.chars().count().saturating_sub(caret).max(1);
         Place {
@@ -138,6 +143,15 @@ impl SourceFile {
             label: None,
             chain: Vec::new(),
         }
+    }
+
+    /// Returns the beginning of the character at an offset.
+    fn floor(&self, mut at: usize) -> usize {
+        at = at.min(self.text.len());
+        while !self.text.is_char_boundary(at) {
+            at -= 1;
+        }
+        at
     }
 
     /// Returns a line with `***` for hidden values, and the number of its characters before a byte.

@@ -296,6 +296,9 @@ impl Together {
             return Err(Fault::refused(Files::no_directory(&edit.path)));
         };
         files.guard_file(&spot, None)?;
+        if self.0.iter().any(|edit| edit.editor.is_secret()) {
+            files.guard_secret_edit(&spot, found.seen.as_ref())?;
+        }
         let bytes = encoded(text);
         let content = Content::of(&bytes);
         let mode = found.seen.map_or_else(|| edit.create.unwrap_or(0o644), |seen| seen.mode);

@@ -120,3 +120,50 @@ fn a_large_graph_of_modules_and_templates_loads() {
     let loaded = accepted(&[("web.yaml", &web), ("m/m.yaml", &module), ("m/a.j2", template)]);
     assert_eq!(loaded.vertices.len(), 30_000);
 }
+
+/// The engine of templates needs stack for each operator and branch: long ones are refused before it reads them, also
+/// without an end.
+#[test]
+fn code_that_needs_too_much_stack_is_refused() {
+    let refuses = |template: &str, expected: &str| {
+        let graph = "graph: g\nresources:\n  file: [{name: /a, template: a.j2}]\n";
+        // The stack of a thread of the daemon.
+        let (template, expected) = (template.to_owned(), expected.to_owned());
+        let judge = move || refused(&[("web.yaml", graph), ("a.j2", &template)], &expected);
+        let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(judge).unwrap();
+        thread.join().unwrap();
+    };
+    for operator in ["- ", "not ", "1 + ", "1 ~ ", "2 ** ", "true and "] {
+        for count in [4096 / operator.len() - 2, 100_000] {
+            let expected = if count > 4096 { "a tag has at most 4096 bytes" } else { "a.j2:1" };
+            refuses(&format!("{{{{ {}x }}}}", operator.repeat(count)), expected);
+            refuses(&format!("{{{{ {}", operator.repeat(count)), expected);
+        }
+    }
+    for suffix in ["|abs", ".a", "[0]", "()"] {
+        refuses(&format!("{{{{ x{} }}}}", suffix.repeat(50_000)), "a tag has at most 4096 bytes");
+        refuses(&format!("{{{{ x{} }}}}", suffix.repeat(1000)), "a.j2:1");
+    }
+    let branches = format!("{{% if x %}}{}{{% endif %}}", "{% elif false %}".repeat(20_000));
+    refuses(&branches, "a template has at most 500 `elif`");
+    let branches = format!("{{% if x %}}{}{{% endif %}}", "{% elif false %}".repeat(499));
+    refuses(&branches, "a.j2:1");
+}
+
+/// Generated files can have all of their text in one line.
+#[test]
+fn many_problems_of_one_line_are_found_soon() {
+    let keys: Vec<String> = (0..5000).map(|n| format!("k{n}: 1")).collect();
+    refused(&[("web.yaml", &format!("{{graph: g, {}}}", keys.join(", ")))], "unknown key `k4999`");
+    let files = vec!["x"; 5000].join(",");
+    refused(&[("web.yaml", &format!("graph: g\ninclude: [{files}]\n"))], "web.yaml:2:");
+}
+
+/// The texts that written templates make count together, as those of loops do.
+#[test]
+fn the_texts_of_written_templates_are_bounded() {
+    let many = lines(20, |n| format!("  - {{name: /a{n}, template: a.j2}}\n"));
+    let graph = format!("graph: g\nresources:\n  file:\n{many}");
+    let large = format!("{{% for i in range(7000) %}}{}{{% endfor %}}", "x".repeat(1000));
+    refused(&[("web.yaml", &graph), ("a.j2", &large)], "grow above 32 MiB");
+}

@@ -149,8 +149,10 @@ resources:
     limited.args(["-c", "ulimit -f 8192; exec \"$@\"", "bash"]).arg(apply.get_program());
     limited.args(apply.get_args()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let done = host.finish(limited);
-    done.exits(1).says("the file exceeds the size limit of this process").says("raise LimitFSIZE");
-    done.says("killed by signal 25");
+    done.exits(1)
+        .prints("the file exceeds the size limit of this process")
+        .prints("raise LimitFSIZE");
+    done.prints("killed by signal 25");
     assert_eq!(host.read("small"), "x");
     assert!(!host.exists("large"));
     host.apply().exits(0);

@@ -144,15 +144,6 @@ impl Log {
                 "earlier events cannot be read; the old log is kept at {}: {why}",
                 aside.display()
             ))?;
-        } else if last == 0 && is_used(state_directory) {
-            tracing::error!(
-                event = "events_lost",
-                "the event log is missing or empty, and was recreated: {}",
-                path.display()
-            );
-            log.begin_anew(
-                "earlier events are lost: the event log is missing or empty".to_owned(),
-            )?;
         }
         log.end_others()?;
         Ok(log)
@@ -182,6 +173,16 @@ impl Log {
             "earlier events are lost: the event log was removed or truncated while in use"
                 .to_owned(),
         )
+    }
+
+    /// Reports in an empty log that events of earlier sessions are lost.
+    pub(super) fn begin_after_loss(&mut self) -> Result<(), Unwritable> {
+        tracing::error!(
+            event = "events_lost",
+            "the event log is missing or empty, and was recreated: {}",
+            self.place.path().display()
+        );
+        self.begin_anew("earlier events are lost: the event log is missing or empty".to_owned())
     }
 
     /// Reports that an earlier process was killed while events waited for the log.

@@ -7,7 +7,7 @@
 use super::reserve::Reserve;
 use super::rows::keepable;
 use super::waiting_marker::WaitingMarker;
-use super::{Log, Mark, Retention, Unwritable, path};
+use super::{Log, Mark, Retention, Unwritable, is_used, path};
 use crate::api::event_data::Session;
 use crate::api::{EventKind, Level};
 use crate::events::event::{NewEvent, unix_ms};
@@ -40,6 +40,8 @@ const CHECK: Duration = Duration::from_secs(10);
 pub struct LogWriter {
     pub(super) shared: Arc<Shared>,
     pub(super) directory: PathBuf,
+    /// A daemon has used the state directory before this session.
+    is_used: bool,
     retention: Retention,
     work: Mutex<Work>,
 }
@@ -86,7 +88,8 @@ impl LogWriter {
     #[must_use]
     pub fn new(stream: &Stream, directory: PathBuf, retention: Retention) -> Self {
         let shared = Arc::clone(&stream.shared);
-        Self { shared, directory, retention, work: Mutex::default() }
+        let is_used = is_used(&directory);
+        Self { shared, directory, is_used, retention, work: Mutex::default() }
     }
 
     /// Records events until [`Self::leave`] is called. Blocks.
@@ -197,6 +200,8 @@ impl LogWriter {
         if work.is_removed {
             log.begin_after_removal()?;
             work.is_removed = false;
+        } else if self.is_used && log.last_number() == 0 {
+            log.begin_after_loss()?;
         }
         let marker = work.marker(&self.directory);
         if marker.is_left() {

@@ -39,7 +39,10 @@ pub(super) fn code_of(source: &str) -> Vec<Code> {
                 continue;
             }
         };
-        let Some(length) = code_length(source.get(inner..).unwrap_or_default(), is_tag) else {
+        let rest = source.get(inner..).unwrap_or_default();
+        let Some(length) = code_length(rest, is_tag) else {
+            // The parser reads to the end before it finds that the delimiter is missing.
+            all.push(Code { inside: inner..source.len(), is_tag });
             break;
         };
         let inside = inner..inner + length;
@@ -53,6 +56,34 @@ pub(super) fn code_of(source: &str) -> Vec<Code> {
         all.push(Code { inside, is_tag });
     }
     all
+}
+
+/// The maximum length of the code between two delimiters, in bytes. Each byte can be an operator, and the engine needs
+/// stack for each.
+const LONGEST_CODE: usize = 4096;
+
+/// The maximum number of `elif` of one template: the engine needs stack for each.
+const MOST_BRANCHES: usize = 500;
+
+/// Returns the offset of code that the engine cannot parse on its stack, with the reason.
+pub(super) fn find_excess(source: &str) -> Option<(usize, String)> {
+    let mut branches = 0;
+    for code in code_of(source) {
+        let length = code.inside.len();
+        if length > LONGEST_CODE {
+            let what = format!("a tag has at most {LONGEST_CODE} bytes, this has {length}");
+            return Some((code.inside.start, what));
+        }
+        let tag = source.get(code.inside.clone()).unwrap_or_default();
+        if code.is_tag && words(tag).0 == "elif" {
+            branches += 1;
+            if branches > MOST_BRANCHES {
+                let what = format!("a template has at most {MOST_BRANCHES} `elif`");
+                return Some((code.inside.start, what));
+            }
+        }
+    }
+    None
 }
 
 /// Returns the number of bytes before the closing delimiter; quotes and braces within are skipped.

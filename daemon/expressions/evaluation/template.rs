@@ -2,7 +2,7 @@
 //!
 //! The caller reads files: a template asks its loader for the templates that it includes.
 
-use super::bindings::{with_checks, without_checks};
+use super::bindings::{find_excess, with_checks, without_checks};
 use super::nested_values::{add_bounded_filters, charge_parts};
 use super::products::{Factor, Product, products_of};
 use crate::expressions::environment::Environment;
@@ -104,6 +104,9 @@ impl Template {
             let message =
                 format!("a template has at most {LONGEST_TEMPLATE} bytes, this has {}", text.len());
             return Err(error_at(name, text, None, message));
+        }
+        if let Some((at, message)) = find_excess(text) {
+            return Err(error_at(name, text, Some(at), message));
         }
         let mut engine = ENGINE.clone();
         if let Some(loader) = loader {
@@ -289,7 +292,11 @@ fn load_template(loader: &TemplateLoader, wanted: &str) -> Result<Option<String>
         Ok(Some(text)) if text.len() > LONGEST_TEMPLATE => {
             refuse(format!("a template has at most {LONGEST_TEMPLATE} bytes"))
         }
-        Ok(text) => Ok(text.map(|text| with_checks(&text))),
+        Ok(Some(text)) => match find_excess(&text) {
+            Some((_, message)) => refuse(message),
+            None => Ok(Some(with_checks(&text))),
+        },
+        Ok(None) => Ok(None),
         Err(problem) => refuse(problem),
     }
 }

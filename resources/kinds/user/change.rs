@@ -62,7 +62,8 @@ impl User {
             return steps.run(self.deletion(row)?, None).await;
         }
         self.guard_values(&tables, differing).map_err(WriteFailure::untouched)?;
-        if differing.contains(&"home") {
+        // An existing directory at a new place would be another user's as well.
+        if differing.contains(&"home") || (self.manages_home && differing.contains(&"homedir")) {
             guard_home(host, PathBuf::from(self.home.as_deref().unwrap_or(&row.home))).await?;
         }
         // usermod gives the files of the home directory to the new number, or moves them.

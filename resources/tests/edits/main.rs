@@ -199,3 +199,28 @@ fn foreign_owner_and_mode_stay() {
     assert_eq!((support::owner(&path), mode(&path)), ((1234, 4321), 0o640));
     assert!(matches!(hold(&host, &resource("line", &path, &[("line", "b")])), Outcome::Unchanged));
 }
+
+/// A user puts a file in the place of root's in a shared directory: the secret is not written into it.
+#[test]
+fn a_secret_is_not_written_into_a_file_that_others_put_there() {
+    use std::os::unix::fs::{PermissionsExt as _, chown};
+    let (host, folder) = (Host::default(), scratch());
+    let shared = folder.path().join("shared");
+    std::fs::create_dir(&shared).unwrap();
+    chown(&shared, Some(0), Some(5)).unwrap();
+    std::fs::set_permissions(&shared, std::fs::Permissions::from_mode(0o2775)).unwrap();
+    let path = shared.join("f");
+    let put = |owner: u32| {
+        std::fs::write(&path, "k=1\n").unwrap();
+        chown(&path, Some(owner), Some(owner)).unwrap();
+    };
+    put(5);
+    for (kind, given, field) in [("line", &[][..], "line"), ("ini", &[("key", "k")], "value")] {
+        let said = refused(&host, &with_secret(kind, &path, given, field));
+        assert!(said.contains("others can have put it there"), "{kind}: {said}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "k=1\n");
+    }
+    // In a directory of that user, the file is the one that the graph means.
+    chown(&shared, Some(5), Some(5)).unwrap();
+    made(&host, &with_secret("line", &path, &[], "line"));
+}

@@ -299,6 +299,34 @@ fn a_shared_directory_is_no_place_for_a_tree() {
     assert_eq!(fs::read_to_string(at.join("shared/tree/file")).unwrap(), "two\n");
 }
 
+/// The configuration of a repository names programs that git runs, such as filters.
+#[test]
+fn a_configuration_that_others_can_change_is_not_used() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let folder = repository();
+    let at = folder.path();
+    made(&tree(at, &[]));
+    for (break_it, mend_it) in [
+        ("chgrp 65534 tree/.git/config; chmod 664 tree/.git/config", "chmod 644 tree/.git/config"),
+        ("chgrp 65534 tree/.git; chmod 775 tree/.git", "chmod 755 tree/.git"),
+        ("chgrp 65534 tree; chmod 775 tree", "chmod 755 tree"),
+        ("setfacl -m u:65534:rw tree/.git/config", "setfacl -b tree/.git/config"),
+    ] {
+        shell(at, break_it);
+        shell(
+            at,
+            "printf '[filter \"x\"]\\n\\tclean = touch ran; cat\\n' >>tree/.git/config
+             mkdir -p tree/.git/info; echo '* filter=x' >tree/.git/info/attributes; echo oops >tree/file",
+        );
+        let said = refused(&tree(at, &[("force", "true")]));
+        assert!(said.contains("another user can change the configuration"), "{break_it}: {said}");
+        assert!(!at.join("tree/ran").exists(), "{break_it}");
+        shell(at, mend_it);
+    }
+}
+
 /// Git would work in the repository above, whose tree is another.
 #[test]
 fn a_broken_tree_is_not_replaced_by_a_repository_above() {

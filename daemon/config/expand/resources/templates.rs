@@ -78,6 +78,11 @@ impl Expander<'_> {
             }
             Outcome::Failed => return None,
         };
+        // The copies of a loop count with their resource.
+        let is_copy = context.scope.item.is_some();
+        if !is_copy && !self.count_copies(context, value, text.len()) {
+            return None;
+        }
         let span = context.tree().span(value);
         let Some(values) = names.values else {
             let key = into.push_text(made.to_owned(), true, context.tree().span(key));

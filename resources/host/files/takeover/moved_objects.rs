@@ -80,6 +80,34 @@ impl Files {
         Err(Fault::refused(said("change", spot.path, why).hint(hint)))
     }
 
+    /// Rejects an edit that writes a secret into the file of a user that others can have put there: its owner would
+    /// read the secret. The owner of the directory has a file there in the usual case.
+    pub fn guard_secret_edit(
+        &self,
+        spot: &Entry<'_>,
+        found: Option<&EntryStat>,
+    ) -> Result<(), Fault> {
+        let Some(found) = found.filter(|found| self.is_root() && self.is_strangers(found)) else {
+            return Ok(());
+        };
+        if !self.is_movable_by_others(spot, found)? {
+            return Ok(());
+        }
+        let why = "it belongs to another user, and others can have put it there";
+        let hint = "make root, or its owner, the owner of the directory, or remove the file";
+        Err(Fault::refused(said("write a secret into", spot.path, why).hint(hint)))
+    }
+
+    /// Rejects a copy into a closed directory that a user besides its owner can have moved to its name.
+    pub fn guard_filling(&self, spot: &Entry<'_>, found: &EntryStat) -> Result<(), Fault> {
+        if !is_shut(found) || spot.is_empty()? || !self.is_doubtful_tree(spot, found)? {
+            return Ok(());
+        }
+        let why = "the directory is closed to others, who can have moved it there";
+        let hint = "move it away, or write force: true if its files may be replaced";
+        Err(Fault::refused(said("copy into", spot.path, why).hint(hint)))
+    }
+
     /// Judges the directories above an object, and returns true if a user besides its owner can have moved one of them.
     fn judge_way(&self, spot: &Entry<'_>) -> Result<bool, Fault> {
         let Some(parent) = spot.path.parent().filter(|_| self.is_root()) else { return Ok(false) };
@@ -166,10 +194,10 @@ impl Files {
             && !Self::was_made_here(spot, found)?)
     }
 
-    /// Rejects the purge of a private object of a user below a directory that others can have moved.
+    /// Rejects the purge or the replacement of a private object of a user below a directory that others can have moved.
     pub fn guard_purged(
         &self,
-        spot: &Entry<'_>,
+        (doing, spot): (&str, &Entry<'_>),
         found: &EntryStat,
         owner: Option<u32>,
     ) -> Result<(), Fault> {
@@ -178,7 +206,7 @@ impl Files {
         }
         let why = "it is private, and others can have moved the directory above it";
         Err(Fault::refused(
-            said("purge", spot.path(), why)
+            said(doing, spot.path(), why)
                 .hint("remove it by hand, or write force: true if all below may go"),
         ))
     }

@@ -119,6 +119,7 @@ impl Hands<'_> {
         let before = premise.top.as_ref().and_then(|plan| plan.found);
         let before = before.filter(|before| before.identity == found.identity);
         let tree = Tree::new(self.file, self.files(), &cancel, Some((*self, &premise.below)));
+        let tree = tree.judged(before.map(|before| before.identity));
         tree.hold(spot, Some((&found, before.map_or(found.uid, |before| before.uid))))
             .map(crate::kinds::file::tree::report::Report::notes)
     }

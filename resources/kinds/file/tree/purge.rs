@@ -20,7 +20,7 @@ impl Tree<'_> {
         let spot = target.open_entry(&path);
         let Some(seen) = spot.look()? else { return Ok(true) };
         if self.owners == Owners::Doubtful && !self.file.force {
-            self.files.guard_purged(&spot, &seen, self.owner()?)?;
+            self.files.guard_purged(("purge", &spot), &seen, self.owner()?)?;
         }
         match seen.kind {
             FileType::RegularFile | FileType::Symlink => {}
@@ -36,7 +36,7 @@ impl Tree<'_> {
     }
 
     /// Returns the declared owner as a number of this host.
-    fn owner(&self) -> Result<Option<u32>, Fault> {
+    pub(in crate::kinds::file) fn owner(&self) -> Result<Option<u32>, Fault> {
         let accounts = self.files.accounts();
         let owner = self.file.owner.as_deref();
         let number = owner.map(|text| accounts.number(AccountKind::User, text));

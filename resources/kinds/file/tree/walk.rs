@@ -15,7 +15,7 @@ use crate::kinds::file::apply::steps::Hands;
 use crate::kinds::file::check::compare::{Look, Want, word};
 use crate::kinds::file::check::copy_digest::Sum;
 use crate::kinds::file::check::end_state::SourceMode;
-use crate::kinds::file::check::plan::Below;
+use crate::kinds::file::check::plan::{Below, Work};
 use crate::kinds::file::declare::content;
 use crate::kinds::file::tree::faults::TreeFaults;
 use crate::kinds::file::tree::owners::Owners;
@@ -53,6 +53,8 @@ pub(in crate::kinds::file) struct Tree<'a> {
     is_refused: bool,
     /// The owners of the directories on the present path.
     pub(in crate::kinds::file) owners: Owners,
+    /// The top directory as the check has judged it, by its identity.
+    judged: Option<(u64, u64)>,
     /// The failures of single entries; the walk goes on with the others.
     faults: TreeFaults,
 }
@@ -84,8 +86,14 @@ impl<'a> Tree<'a> {
             touched,
             is_refused: false,
             owners: Owners::Doubtful,
+            judged: None,
             faults,
         }
+    }
+
+    /// Sets the top directory that the check of this apply has judged.
+    pub(in crate::kinds::file) fn judged(self, judged: Option<(u64, u64)>) -> Self {
+        Self { judged, ..self }
     }
 
     /// Reads the whole source, and returns the sums of its metadata and of its contents.
@@ -127,6 +135,11 @@ impl<'a> Tree<'a> {
         if let Some((found, owner)) = found {
             let is_doubtful = self.files.is_doubtful_tree(spot, found)?;
             self.owners = Owners::of_top(owner, is_doubtful);
+            let is_copied = matches!(self.file.shape, Shape::Directory(Some(_)));
+            // The directory of the check was judged before it got its owner and mode.
+            if is_copied && !self.file.force && self.judged != Some(found.identity) {
+                self.files.guard_filling(spot, found)?;
+            }
         }
         let top = found.map(|(found, _)| spot.branch(found, all)).transpose()?;
         let source = self.source()?;
@@ -320,6 +333,12 @@ impl<'a> Tree<'a> {
         let looked = look.look();
         self.is_refused = looked.as_ref().is_err_and(|fault| matches!(fault.why, Why::Refused(_)));
         let Some(finding) = looked.map_err(|fault| fault.named(&path))? else { return Ok(()) };
+        if let Some(seen) = finding.plan.found.filter(|_| self.owners == Owners::Doubtful)
+            && !file.force
+            && matches!(finding.plan.work, Work::Write { .. } | Work::Link(_) | Work::Remove)
+        {
+            files.guard_purged(("replace", &spot), &seen, self.owner()?)?;
+        }
         if let Some(hands) = self.hands {
             let done = hands.carry_out(&spot, &finding.plan, want);
             done.map_err(|fault| fault.named(&path))?;

@@ -508,6 +508,55 @@ fn a_private_file_below_a_moved_open_directory_is_kept() {
     made(&host, &file(&private, &[("state", "absent")]));
 }
 
+/// A tree is copied neither into a closed directory that a user moved to its name, nor over private files in an open one.
+#[test]
+fn a_copy_keeps_the_files_of_a_moved_directory() {
+    demand_root();
+    for (owner, mode) in [(STRANGER, 0o700), (0, 0o700), (STRANGER, 0o755)] {
+        let (host, dir) = (Host::default(), scratch());
+        let shared = dir.path().join("shared");
+        make_directory(&shared, (0, 0o755));
+        chown(&shared, Some(0), Some(OTHER)).unwrap();
+        chmod(&shared, 0o2775);
+        let source = dir.path().join("source");
+        fs::create_dir(&source).unwrap();
+        fs::write(source.join("f"), "new").unwrap();
+        let moved = shared.join("moved");
+        make_directory(&moved, (owner, mode));
+        let private = moved.join("f");
+        fs::write(&private, "precious").unwrap();
+        chown(&private, Some(owner), Some(owner)).unwrap();
+        chmod(&private, 0o600);
+        let source = slash(&source);
+        let copy = |more: &[(&str, &str)]| {
+            let given = [&[("source", source.as_str()), ("recurse", "true")][..], more].concat();
+            file(slash(&moved), &given)
+        };
+        for more in [&[][..], &[("owner", "root")], &[("owner", "root"), ("group", "games")]] {
+            let said = failed(&host, &copy(more));
+            assert!(said.contains("can have moved"), "{owner} {mode:o} {more:?}: {said}");
+            assert_eq!(fs::read_to_string(&private).unwrap(), "precious");
+        }
+        made(&host, &copy(&[("force", "true")]));
+        assert_eq!(fs::read_to_string(&private).unwrap(), "new");
+    }
+    // A directory that this program made is filled and repaired.
+    let (host, dir) = (Host::default(), scratch());
+    let shared = dir.path().join("shared");
+    make_directory(&shared, (0, 0o755));
+    chown(&shared, Some(0), Some(OTHER)).unwrap();
+    chmod(&shared, 0o2775);
+    let source = dir.path().join("source");
+    fs::create_dir(&source).unwrap();
+    fs::write(source.join("f"), "new").unwrap();
+    let source = slash(&source);
+    let given = [("source", source.as_str()), ("recurse", "true"), ("mode", "0700")];
+    let target = file(slash(&shared.join("made")), &given);
+    made(&host, &target);
+    fs::write(shared.join("made/f"), "drift").unwrap();
+    made(&host, &target);
+}
+
 /// A directory that this program made is recognised, and a directory of the owner of the upper one is not in doubt.
 #[test]
 fn files_below_directories_of_the_graph_are_changed() {

@@ -209,7 +209,9 @@ fn a_missing_table_is_a_failure_with_its_path() {
 fn a_home_is_made_and_moved_only_below_directories_of_root() {
     for owner in [0, 65534] {
         let (machine, calls) = tools::machine();
-        machine.make_directories("/srv/shared").expect("made");
+        machine
+            .make_directories(if owner == 0 { "/srv/shared" } else { "/srv/shared/web" })
+            .expect("made");
         machine.chown("/srv/shared", owner, owner).expect("given");
         let _entered = machine.enter();
         let host = Host::default();
