@@ -27,8 +27,8 @@ pub enum Signal {
     Stop,
 }
 
-/// Makes a write beyond the limit of file sizes fail, where the signal would end the process. Programs that this process
-/// starts have the usual action again.
+/// Makes a write beyond the limit of file sizes fail, where the signal would end the process. Programs that this
+/// process starts have the usual action again.
 ///
 /// # Errors
 ///

@@ -1,4 +1,5 @@
-//! Sources that neither exist nor are made by the graph. Only `steadfast check` looks for them: a load reads no sources.
+//! Sources that neither exist nor are made by the graph. Only `steadfast check` looks for them: a load reads no
+//! sources.
 
 use super::problem::code::Code;
 use super::{LoadedGraph, Place, Problem, Vertex};

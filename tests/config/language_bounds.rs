@@ -11,13 +11,13 @@ const MOST_MEMORY: i64 = 100 << 10;
 /// Checks a graph in a process of its own; returns its messages.
 #[track_caller]
 fn check(files: &[(&str, &str)]) -> String {
+    check_by(std::process::Command::new(env!("CARGO_BIN_EXE_steadfast")), files)
+}
+
+fn check_by(mut program: std::process::Command, files: &[(&str, &str)]) -> String {
     let tree = Tree::new(files);
     let start = Instant::now();
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_steadfast"))
-        .arg("check")
-        .arg(tree.path("web.yaml"))
-        .output()
-        .unwrap();
+    let output = program.arg("check").arg(tree.path("web.yaml")).output().unwrap();
     assert!(start.elapsed() < SOON, "took {:?}", start.elapsed());
     let used = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_CHILDREN);
     let memory = used.unwrap().max_rss();
@@ -29,6 +29,14 @@ fn check(files: &[(&str, &str)]) -> String {
 #[track_caller]
 pub(crate) fn refused(files: &[(&str, &str)], message: &str) {
     let said = check(files);
+    assert!(said.contains(message), "{said}");
+}
+
+/// Checks files as [`refused`] does, with a stack as small as that of a thread of the daemon.
+pub(crate) fn refused_on_small_stack(files: &[(&str, &str)], message: &str) {
+    let mut shell = std::process::Command::new("bash");
+    shell.args(["-c", "ulimit -s 2048; exec \"$@\"", "bash", env!("CARGO_BIN_EXE_steadfast")]);
+    let said = check_by(shell, files);
     assert!(said.contains(message), "{said}");
 }
 

@@ -130,7 +130,8 @@ fn a_poll_repairs_without_events() {
     assert_eq!(host.read("f"), "f\n");
 }
 
-/// A limit of file sizes fails the file that exceeds it, and nothing else. A command has the usual action of the signal.
+/// A limit of file sizes fails the file that exceeds it, and nothing else. A command has the usual action of the
+/// signal.
 #[test]
 fn a_limit_of_file_sizes_fails_one_resource() {
     let graph = r#"
@@ -140,7 +141,7 @@ resources:
   - {name: $DIR/large, source: source}
   - {name: $DIR/small, content: "x"}
   exec:
-  - {name: child, shell: /bin/sh, cmd: "exec head -c 20M /dev/zero > $DIR/child", ifcmd: "/usr/bin/test ! -e $DIR/done"}
+  - {name: child, shell: /bin/sh, cmd: "exec head -c 20M /dev/zero > $DIR/child", creates: $DIR/child}
 "#;
     let host = Host::with(graph);
     host.write("source", vec![7_u8; 9 << 20]);
@@ -155,6 +156,6 @@ resources:
     done.prints("killed by signal 25");
     assert_eq!(host.read("small"), "x");
     assert!(!host.exists("large"));
-    host.apply().exits(0);
+    host.remove("child").apply().exits(0);
     assert!(host.exists("large"));
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use steadfast_engine::Meta;
 use tokio::time::Instant;
 
-/// E-6, E-18: a converged resource whose check does not answer for a minute is stuck, and the host is not converged until
-/// the check answers.
+/// E-6, E-18: a converged resource whose check does not answer for a minute is stuck, and the host is not converged
+/// until the check answers.
 #[test]
 fn e6_a_check_without_an_answer_ends_convergence() {
     play(|mut ground| async move {

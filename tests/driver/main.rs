@@ -1,5 +1,5 @@
-//! The tests of the driver through its public interface, with a kind of their own: groups, checks without an answer, and saved
-//! secrets.
+//! The tests of the driver through its public interface, with a kind of their own: groups, checks without an answer,
+//! and saved secrets.
 //!
 //! Nothing here touches the real host. Reading order: `harness`, `group_split`, `late_checks`, `saved_secrets`.
 

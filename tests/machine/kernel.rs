@@ -5,7 +5,7 @@ use crate::machine::Machine;
 use std::time::{Duration, Instant};
 
 /// The longest time to a repair: a poll of 30 s, and time for an emulated machine.
-const POLL: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_mins(1);
 
 const DECLARED: &str = r"
 graph: machine

@@ -101,7 +101,7 @@ pub(super) struct RunManager {
 }
 
 /// The time after which a check without an answer is late.
-const LATE: Duration = Duration::from_secs(60);
+const LATE: Duration = Duration::from_mins(1);
 
 impl RunManager {
     pub(super) fn new() -> Self {

@@ -99,7 +99,6 @@ pub(crate) struct Running {
     pub(crate) begun: bool,
     pub(crate) applying: bool,
     pub(crate) cancelled: Option<Tick>,
-    /// The driver has reported that the check does not answer.
     pub(crate) is_silent: bool,
     pub(crate) was_failed: bool,
     /// Somebody requested the run, possibly and certainly: it repairs no drift.

@@ -188,8 +188,8 @@ fn each_field_of_file_has_a_test() {
     for field in fields {
         let row = FILE_FIELDS.iter().find(|(name, _)| *name == field.name);
         let (_, test) = row.unwrap_or_else(|| panic!("file.{}: expected a row", field.name));
-        let from = sources.find(&format!("fn {test}()")).expect(test);
-        let body = sources[from..].split("\n}\n").next().unwrap();
+        let (_, rest) = sources.split_once(&format!("fn {test}()")).expect(test);
+        let body = rest.split("\n}\n").next().unwrap();
         assert!(body.contains(field.name), "{test} does not name `{}`", field.name);
     }
 }

@@ -1,9 +1,10 @@
 //! Protection against other users: links, races, prepared and moved objects, private content, and runs without root.
 //!
 //! Reading order: `safety`, `races`, `windows`, `trust`, `strangers` (the harness), `takeover`, `later_runs`,
-//! `private_objects`, `moved_trees`, `restored`, `relatives`, `unprivileged`.
+//! `private_objects`, `moved_trees`, `moved_parents`, `restored`, `relatives`, `unprivileged`.
 
 pub(crate) mod later_runs;
+mod moved_parents;
 pub(crate) mod moved_trees;
 pub(crate) mod private_objects;
 pub(crate) mod races;
