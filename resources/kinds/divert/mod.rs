@@ -27,7 +27,7 @@ use crate::permit::Permit;
 use crate::prior_state::{FieldValues, FormerValue};
 use crate::removal::Removal;
 use crate::resource::{Answer, Resource, Traits};
-use crate::values::{Receives, SendSpec};
+use crate::values::{Receives, SendSpec, Sent, SentValue};
 use crate::watch_source::WatchSource;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -232,6 +232,11 @@ impl ValueSet for Live {
             removal,
             ..Footprint::default()
         }
+    }
+
+    fn sent(&self, found: &FieldValues) -> Sent {
+        let to = found.iter().find(|(name, _)| *name == TO).and_then(|(_, to)| to.clone());
+        to.map(|to| (TO, SentValue::Shown(Value::Text(to)))).into_iter().collect()
     }
 
     fn traits(&self) -> Traits {
