@@ -86,7 +86,7 @@ const FILE_FIELDS: &[(&str, &str)] = &[
     ("symlink", "links"),
     ("hardlink", "a_hard_link_names_the_same_file"),
     ("owner", "owners_by_name_or_number"),
-    ("group", "a_directory_inherits_the_group_bit_only_undeclared"),
+    ("group", "drift_of_attributes_leaves_the_content_alone"),
     ("mode", "a_symbolic_mode_is_about_its_bits_only"),
     ("force", "directories_with_content_are_removed_only_with_force"),
     ("sensitive", "secrets_only_differ"),
