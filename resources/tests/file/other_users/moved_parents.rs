@@ -6,8 +6,25 @@ use crate::other_users::takeover::slash;
 use crate::support::*;
 use std::fs;
 use std::os::unix::fs::chown;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use steadfast_resources::{Host, Outcome};
+
+/// Makes a directory of root that a group can write.
+fn share(above: &Path) -> PathBuf {
+    let shared = above.join("shared");
+    make_directory(&shared, (0, 0o755));
+    chown(&shared, Some(0), Some(OTHER)).unwrap();
+    chmod(&shared, 0o2775);
+    shared
+}
+
+/// Makes a source tree with one file.
+fn tree(above: &Path) -> PathBuf {
+    let source = above.join("source");
+    fs::create_dir(&source).unwrap();
+    fs::write(source.join("f"), "new").unwrap();
+    source
+}
 
 /// A user renames a closed directory of another user to the parent of managed files.
 #[test]
@@ -70,10 +87,7 @@ fn a_directory_with_an_access_list_is_not_open_to_its_group() {
         [(Some("u:games:rwx"), 0o2770, None), (None, 0o2755, Some("u:games:---"))]
     {
         let (host, dir) = (Host::default(), scratch());
-        let shared = dir.path().join("shared");
-        make_directory(&shared, (0, 0o755));
-        chown(&shared, Some(0), Some(OTHER)).unwrap();
-        chmod(&shared, 0o2775);
+        let shared = share(dir.path());
         let team = shared.join("team");
         make_directory(&team, (STRANGER, 0o755));
         chown(&team, Some(STRANGER), Some(OTHER)).unwrap();
@@ -95,10 +109,7 @@ fn a_directory_with_an_access_list_is_not_open_to_its_group() {
 fn a_private_file_below_a_moved_open_directory_is_kept() {
     demand_root();
     let (host, dir) = (Host::default(), scratch());
-    let shared = dir.path().join("shared");
-    make_directory(&shared, (0, 0o755));
-    chown(&shared, Some(0), Some(OTHER)).unwrap();
-    chmod(&shared, 0o2775);
+    let shared = share(dir.path());
     let moved = shared.join("moved");
     make_directory(&moved, (STRANGER, 0o755));
     let private = moved.join("f");
@@ -128,13 +139,8 @@ fn a_copy_keeps_the_files_of_a_moved_directory() {
     demand_root();
     for (owner, mode) in [(STRANGER, 0o700), (0, 0o700), (STRANGER, 0o755)] {
         let (host, dir) = (Host::default(), scratch());
-        let shared = dir.path().join("shared");
-        make_directory(&shared, (0, 0o755));
-        chown(&shared, Some(0), Some(OTHER)).unwrap();
-        chmod(&shared, 0o2775);
-        let source = dir.path().join("source");
-        fs::create_dir(&source).unwrap();
-        fs::write(source.join("f"), "new").unwrap();
+        let shared = share(dir.path());
+        let source = tree(dir.path());
         let moved = shared.join("moved");
         make_directory(&moved, (owner, mode));
         let private = moved.join("f");
@@ -156,13 +162,8 @@ fn a_copy_keeps_the_files_of_a_moved_directory() {
     }
     // A directory that this program made is filled and repaired.
     let (host, dir) = (Host::default(), scratch());
-    let shared = dir.path().join("shared");
-    make_directory(&shared, (0, 0o755));
-    chown(&shared, Some(0), Some(OTHER)).unwrap();
-    chmod(&shared, 0o2775);
-    let source = dir.path().join("source");
-    fs::create_dir(&source).unwrap();
-    fs::write(source.join("f"), "new").unwrap();
+    let shared = share(dir.path());
+    let source = tree(dir.path());
     let source = slash(&source);
     let given = [("source", source.as_str()), ("recurse", "true"), ("mode", "0700")];
     let target = file(slash(&shared.join("made")), &given);
