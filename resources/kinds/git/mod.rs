@@ -21,6 +21,7 @@ use crate::host::input_trust::Reader;
 use crate::host::{Command, End, Finished, Host};
 use crate::kind::{FieldMode, FieldRole, FieldSpec, FieldType, KindSpec, Value};
 use crate::parts::commands::{command, failed};
+use crate::parts::staging::guard_way_for;
 use crate::parts::{ValueSet, WriteFailure, on_thread};
 use crate::permit::Permit;
 use crate::prior_state::FieldValues;
@@ -304,16 +305,9 @@ fn guard_tree(files: &Files, path: &Path, user: Option<&str>) -> Result<(), Fail
     if !reader.is_strict() {
         return Ok(());
     }
-    if let Some(parent) = path.parent()
-        && let Some(doubt) = reader.doubts_on_the_way(parent)
-    {
-        let why = format!("another user could change {}", parent.display());
-        let hint = match user {
-            Some(user) => format!("let only root and {user} change the directories above: {doubt}"),
-            None => format!("declare `user`, or make root the owner of the directories: {doubt}"),
-        };
-        return Err(said("read", path, &why).hint(hint));
-    }
+    let hint =
+        "declare as `user` the only user, besides root, who can change the directories above";
+    guard_way_for("read", path, uid).map_err(|failure| failure.hint(hint))?;
     let look = || files.open_entry(path)?.map(|entry| entry.look()).transpose();
     let seen = look().map_err(|fault| files.trouble(fault, path))?.flatten();
     let is_link = seen.is_some_and(|seen| seen.kind == FileType::Symlink);

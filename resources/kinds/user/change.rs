@@ -250,6 +250,6 @@ impl User {
 /// Fails if a user can change a directory above a home directory: the account tools work by its path, and would give
 /// another directory to the user.
 async fn guard_home(host: &Host, home: PathBuf) -> Result<(), WriteFailure> {
-    let judged = read_on_thread(host, move |_| guard_way("make the home directory", &home));
+    let judged = read_on_thread(host, move |_| guard_way("manage the home directory", &home));
     judged.await.map_err(WriteFailure::untouched)
 }

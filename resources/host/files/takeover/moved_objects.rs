@@ -66,18 +66,10 @@ impl Files {
         if !self.judge_way(spot)? {
             return Ok(());
         }
-        let is_private = |found: &EntryStat| {
-            found.kind == FileType::RegularFile
-                && self.is_strangers(found)
-                && Some(found.uid) != owner
-                && is_shut(found)
-        };
-        if !spot.look()?.as_ref().is_some_and(is_private) {
-            return Ok(());
+        match spot.look()?.filter(|found| found.kind == FileType::RegularFile) {
+            Some(found) => self.guard_purged(("change", spot), &found, owner),
+            None => Ok(()),
         }
-        let why = "it is private, and others can have moved the directory above it";
-        let hint = "declare its owner, or write force: true if it may be lost";
-        Err(Fault::refused(said("change", spot.path, why).hint(hint)))
     }
 
     /// Rejects an edit that writes a secret into the file of a user that others can have put there: its owner would
@@ -207,7 +199,7 @@ impl Files {
         let why = "it is private, and others can have moved the directory above it";
         Err(Fault::refused(
             said(doing, spot.path(), why)
-                .hint("remove it by hand, or write force: true if all below may go"),
+                .hint("move it away, or write force: true if it may be lost"),
         ))
     }
 
