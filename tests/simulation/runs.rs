@@ -1,5 +1,6 @@
-//! The tests over many runs: six thousand runs end as declared, replay identically, and together reach every
-//! situation.
+//! The tests over many runs: they end as declared, replay identically, and together reach every situation.
+//!
+//! The fast tier plays a quarter of all runs; `STEADFAST_SIMULATION=all` plays all of them.
 
 use crate::judgement::coverage::{MADE_FIRST, Sights};
 use crate::run::{Played, play, play_realizing};
@@ -68,18 +69,30 @@ fn one_seed() {
     assert!(wrong.is_empty(), "{} of {count} runs", wrong.len());
 }
 
-/// The number of runs; each of four tests plays a quarter.
+/// The number of all runs; each of two tests plays a half of those that are played.
 const RUNS: u64 = 6000;
 
-/// The number of runs that set `realize` for every resource.
+/// The number of all runs that set `realize` for every resource.
 const REALIZING: u64 = 500;
 
-/// F-15, E-4, E-6, E-9, E-18: plays a quarter of the runs. Each ends as declared, and together they reach every
+/// The number of all runs that are played twice.
+const REPLAYED: u64 = 300;
+
+/// Returns the part of a number of runs that is played: a quarter, or all with `STEADFAST_SIMULATION=all`.
+pub(crate) fn share(all: u64) -> u64 {
+    if std::env::var_os("STEADFAST_SIMULATION").is_some_and(|value| value == "all") {
+        all
+    } else {
+        all / 4
+    }
+}
+
+/// F-15, E-4, E-6, E-9, E-18: plays a half of the runs. Each ends as declared, and together they reach every
 /// situation.
-fn quarter(number: u64) {
+fn half(number: u64) {
     let folder = tempfile::tempdir().expect("a folder");
     let (mut sights, mut wrong) = (Sights::default(), Vec::new());
-    for seed in (number..RUNS).step_by(4) {
+    for seed in (number..share(RUNS)).step_by(2) {
         match try_to_play(seed, false, folder.path()) {
             Ok(played) => sights.add(&played.sights),
             Err(what) => wrong.push(what),
@@ -94,23 +107,13 @@ fn quarter(number: u64) {
 }
 
 #[test]
-fn first_quarter() {
-    quarter(0);
+fn first_half() {
+    half(0);
 }
 
 #[test]
-fn second_quarter() {
-    quarter(1);
-}
-
-#[test]
-fn third_quarter() {
-    quarter(2);
-}
-
-#[test]
-fn fourth_quarter() {
-    quarter(3);
+fn second_half() {
+    half(1);
 }
 
 /// E-17: a resource with `realize` that a swap removes before its first run is applied while the swap waits.
@@ -118,7 +121,7 @@ fn fourth_quarter() {
 fn a_resource_removed_by_a_swap_is_made_first() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut sights = Sights::default();
-    for seed in 0..REALIZING {
+    for seed in 0..share(REALIZING) {
         let played = play_realizing(seed, folder.path());
         assert!(played.wrong.is_empty(), "seed {seed}: {}", played.wrong.join("\n"));
         sights.add(&played.sights);
@@ -130,7 +133,7 @@ fn a_resource_removed_by_a_swap_is_made_first() {
 #[test]
 fn a_seed_replays_its_run() {
     let folder = tempfile::tempdir().expect("a folder");
-    for seed in 0..300 {
+    for seed in 0..share(REPLAYED) {
         let (one, other) = (played(seed, false, folder.path()), played(seed, false, folder.path()));
         assert_eq!(one.sum, other.sum, "seed {seed} plays two runs\n{}", again(seed));
         assert!(one.sum.1 > 10, "seed {seed}: next to nothing happened");

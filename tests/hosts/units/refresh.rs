@@ -41,11 +41,14 @@ fn a_changed_file_reloads_what_it_notifies_exactly_once() {
 #[test]
 fn a_unit_started_in_the_same_run_is_not_reloaded_as_well() {
     let host = Host::with_unit(UNIT, NOTIFIED);
-    let daemon = host.daemon();
-    // Both changes precede the daemon's checks: the service waits for the file and starts once it is right.
-    host.shell(&format!(
-        "kill -STOP {daemon}; echo drift >/etc/held.conf; systemctl stop held; kill -CONT {daemon}"
-    ));
+    // The daemon knows both changes before its checks: the service waits for the file and starts once it is right.
+    host.shell("steadfast pause; echo drift >/etc/held.conf; systemctl stop held");
+    host.until("both events", || {
+        let status = host.run(&["steadfast", "status", "--json"]).stdout;
+        let status: serde_json::Value = serde_json::from_str(&status).unwrap_or_default();
+        status.pointer("/counts/settled") == Some(&0.into())
+    });
+    host.shell("steadfast resume");
     host.until("it to run again", || host.is_active("held"));
     host.converged();
     std::thread::sleep(Duration::from_secs(1));

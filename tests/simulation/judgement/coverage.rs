@@ -42,7 +42,7 @@ pub(crate) const ALL: &[&str] = &[
     "the brake let go",
 ];
 
-/// A situation too rare for each quarter of the runs; a test of its own requires it.
+/// A situation too rare for each half of the runs; a test of its own requires it.
 pub(crate) const MADE_FIRST: &str = "what a swap removes was made first";
 
 /// The situations that runs have reached, with their counts.

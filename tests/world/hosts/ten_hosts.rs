@@ -15,8 +15,8 @@ const PARTS: [(&str, &str); 5] = [
         "cmd: [echo, \"$HOST ssh-ed25519 KEY-$HOST\"]",
     ),
     (
-        "  svc:\n  - name: nginx\n    state: running\n",
-        "  exec:\n  - name: nginx\n    shell: /bin/sh\n    cmd: 'echo \"begin $HOST\" >> $SITE/trace; sleep 0.2; echo \"end $HOST\" >> $SITE/trace'\n",
+        "  svc:\n    - name: nginx\n      state: running\n",
+        "  exec:\n    - name: nginx\n      shell: /bin/sh\n      cmd: 'echo \"begin $HOST\" >> $SITE/trace; sleep 0.2; echo \"end $HOST\" >> $SITE/trace'\n",
     ),
     ("settle: 30s", "settle: 1s"),
 ];
