@@ -268,7 +268,11 @@ impl Files {
     }
 
     /// Returns true if the object was at this name before this process let other users move it.
-    fn was_placed(&self, spot: &Entry<'_>, found: &EntryStat) -> Result<bool, Fault> {
+    pub(in crate::host::files) fn was_placed(
+        &self,
+        spot: &Entry<'_>,
+        found: &EntryStat,
+    ) -> Result<bool, Fault> {
         let above = spot.directory_seen()?.identity;
         let placed = self.placed.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(placed.get(&above).is_some_and(|listing| {
@@ -339,8 +343,8 @@ fn is_closed_to_movers(
     (is_shut(found) || has_list) && !(is_by_group && opens_to_group)
 }
 
-/// Returns the entries of a directory that are no regular files. A sticky directory protects only its
-/// directories: any user can move another object of a different user into it.
+/// Returns the entries of a directory that a change judges: all but links, files of root, and files that others can
+/// read. A sticky directory protects only its directories: any user can move another object of a different user into it.
 fn entries(handle: &OwnedFd, only_directories: bool) -> Result<HashSet<Name>, Fault> {
     let directory = open_listed(handle, Path::new("."))?;
     let mut found = HashSet::new();
@@ -355,7 +359,8 @@ fn entries(handle: &OwnedFd, only_directories: bool) -> Result<HashSet<Name>, Fa
         let seen = EntryStat::of(&stat);
         let is_kept = match seen.kind {
             FileType::Directory => !matches!(name.as_bytes(), b"." | b".."),
-            FileType::RegularFile | FileType::Symlink => false,
+            FileType::Symlink => false,
+            FileType::RegularFile => !only_directories && seen.uid != 0 && is_shut(&seen),
             _ => !only_directories,
         };
         if is_kept {

@@ -210,6 +210,18 @@ fn a_users_own_directory_and_one_of_this_program_stay_manageable() {
             fs::remove_dir_all(&top).unwrap();
         }
     }
+    // A tree of a user, with private directories and files, that goes to another user.
+    let top = home.join("tree");
+    make_directory(&top, (STRANGER, 0o755));
+    for name in ["open", "closed", "closed/deep", "closed/deep/er"] {
+        make_directory(&top.join(name), (STRANGER, if name == "open" { 0o755 } else { 0o700 }));
+        let file = top.join(name).join("private");
+        fs::write(&file, "x").unwrap();
+        chown(&file, Some(STRANGER), Some(STRANGER)).unwrap();
+        chmod(&file, 0o600);
+    }
+    made(&host, &file(slash(&top), &[("owner", "games"), ("recurse", "true")]));
+    assert_eq!(owner(top.join("closed/deep/er/private")).0, OTHER);
     // A project in which users make directories.
     let project = dir.path().join("project");
     make_directory(&project, (0, 0o755));
