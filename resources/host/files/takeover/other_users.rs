@@ -276,7 +276,9 @@ impl Files {
         let is_brought = found.kind != FileType::Directory
             && wanted.owner != Some(found.uid)
             && spot.directory_seen()?.mode & 0o1000 != 0;
-        if !is_brought && !self.is_movable_by_others(spot, found)? {
+        if !is_brought
+            && (!self.is_movable_by_others(spot, found)? || self.was_placed(spot, found)?)
+        {
             return Ok(());
         }
         let why = "the file is not readable by others, and other users can have moved it there";
@@ -444,7 +446,9 @@ impl Files {
         Err(Fault::refused(said("give rights to", spot.path(), why).hint(hint)))
     }
 
-    /// Rejects restoring set-id bits of a file whose content a stranger could have changed since.
+    /// Rejects restoring set-id bits of a file whose content a stranger could have changed since, or that a stranger could
+    /// have put at this name. The owner of a set-user-ID program may choose its content, but not that of a set-group-ID
+    /// program.
     pub(in crate::host::files) fn guard_set_id(
         &self,
         spot: &Entry<'_>,
@@ -453,8 +457,17 @@ impl Files {
     ) -> Result<(), Fault> {
         let lends = wanted.mode.is_some_and(|mode| mode & SET_ID != 0);
         let is_file = found.kind != FileType::Directory;
-        if !lends || !is_file || !self.leaves_stranger(found, wanted.owner) {
+        if !lends || !is_file {
             return Ok(());
+        }
+        if !self.leaves_stranger(found, wanted.owner) {
+            let mode = wanted.mode.unwrap_or_default();
+            let gets = mode & SET_ID & !found.mode != 0
+                || wanted.owner.is_some()
+                || wanted.group.is_some();
+            let owner = wanted.owner.unwrap_or(found.uid);
+            let trusted = (mode & 0o2000 == 0).then_some(owner);
+            return if gets { self.guard_privileges(spot, found, trusted) } else { Ok(()) };
         }
         Err(Fault::refused(
             said(

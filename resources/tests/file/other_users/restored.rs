@@ -6,7 +6,9 @@ use std::fs;
 use std::os::unix::fs::chown;
 use std::path::Path;
 use steadfast_resources::host::files::RestoredDirectories;
-use steadfast_resources::{Enclosure, Host, PriorContent, PriorEntry, PriorShape, PriorState};
+use steadfast_resources::{
+    Enclosure, Host, NotRecorded, PriorContent, PriorEntry, PriorShape, PriorState,
+};
 use tokio_util::sync::CancellationToken;
 
 /// Another untrusted user, games.
@@ -112,4 +114,42 @@ fn a_file_is_made_only_below_the_declared_directory_that_is_closed() {
     let directory = directory.footprint().closed_directory;
     let content = file(own.join("f"), &[("content", "x")]);
     made(&host, &content.with_closed_directory(directory.unwrap()).unwrap());
+}
+
+/// A set-id bit returns only to a program that nobody but its owner can have chosen.
+#[test]
+fn a_set_id_bit_returns_only_to_a_program_of_its_owner() {
+    const SHADOW: u32 = 42;
+    demand_root();
+    let (host, dir) = (Host::default(), scratch());
+    chmod(dir.path(), 0o755);
+    let home = dir.path().join("home");
+    make_directory(&home, (STRANGER, 0o755));
+    let permit = permit(&CancellationToken::new());
+    for (above, (uid, gid), (now, before), is_restored) in [
+        (dir.path(), (0, 0), (0o755, 0o4755), true),
+        (dir.path(), (STRANGER, STRANGER), (0o755, 0o4755), true),
+        (dir.path(), (0, OTHER), (0o775, 0o4775), false),
+        (dir.path(), (STRANGER, SHADOW), (0o755, 0o2755), false),
+        (&home, (0, 0), (0o755, 0o4755), false),
+        (&home, (OTHER, OTHER), (0o755, 0o4755), false),
+    ] {
+        let path = above.join("tool");
+        fs::write(&path, "x").unwrap();
+        chown(&path, Some(uid), Some(gid)).unwrap();
+        chmod(&path, now);
+        let former = PriorState::Thing(PriorEntry {
+            shape: PriorShape::File(1, PriorContent::Unkept(NotRecorded::Same)),
+            mode: before,
+            uid,
+            gid,
+            extended: Vec::new(),
+            enclosure: None,
+        });
+        let done =
+            host.files().restore(&permit, (&path, &former), &mut RestoredDirectories::default());
+        assert_eq!(done.is_ok(), is_restored, "{uid} {gid} {before:o}: {done:?}");
+        assert_eq!(mode(&path), if is_restored { before } else { now });
+        fs::remove_file(&path).unwrap();
+    }
 }
