@@ -2,7 +2,7 @@
 
 use super::connection::{BusConnection, MANAGER, MANAGER_PATH};
 use super::signals::{Activity, UNIT};
-use super::{Bus, Seen, Systemd, fault::Fault};
+use super::{Bus, Seen, Systemd, drop_ins, fault::Fault};
 use crate::failure::Failure;
 use futures_util::future::{try_join, try_join5};
 use std::path::Path;
@@ -55,7 +55,10 @@ impl Systemd {
                 stale,
                 job(&link, &path),
             );
-            let (id, load, activity, stale, job) = all.await?;
+            let (id, load, activity, mut stale, job) = all.await?;
+            if bus == Bus::System && !stale && load == "loaded" {
+                stale = has_unread_drop_in(&link, (&path, &id)).await?;
+            }
             let activity = Activity::read(&activity);
             Ok((Some(Unit { path: path.clone(), id, load, activity, stale, job }), seen))
         };
@@ -212,6 +215,19 @@ impl Systemd {
             Err(fault) => Err(fault.trouble("asking whether a unit can reload")),
         }
     }
+}
+
+/// Returns true if a drop-in of a loaded unit is unknown to systemd.
+async fn has_unread_drop_in(link: &BusConnection, (path, id): (&str, &str)) -> Result<bool, Fault> {
+    let Ok(handle) = crate::host::process::spawner::handle() else { return Ok(false) };
+    let unit = id.to_owned();
+    let looked = handle.spawn_blocking(move || drop_ins::written(&unit));
+    let written = looked.await.unwrap_or_default();
+    if written.is_empty() {
+        return Ok(false);
+    }
+    let read = property_of(link, path, UNIT, "DropInPaths").await?;
+    Ok(!drop_ins::are_read(&written, &Vec::<String>::try_from(read)?))
 }
 
 /// Returns the interface name's part for the type of a unit: `Service` for `a.service`.

@@ -55,6 +55,29 @@ fn a_unit_started_in_the_same_run_is_not_reloaded_as_well() {
     assert_eq!(host.said(), ["start", "start"]);
 }
 
+/// systemd does not notice the first drop-in of a unit that it has loaded.
+#[test]
+fn the_first_drop_in_of_a_running_unit_is_read() {
+    let host = Host::with_unit(UNIT, NOTIFIED);
+    let graph = "
+graph: host
+resources:
+  unit:
+    - {name: held.service, drop_in: limits, content: \"[Service]\\nLimitNOFILE=4096\\n\", notify: [\"svc[held]\"]}
+  svc:
+    - {name: held, state: running, refresh: restart}
+";
+    host.write(GRAPH, graph);
+    host.shell("systemctl reload steadfast");
+    host.until("the limit", || host.of_unit("held", "LimitNOFILE") == "4096");
+    host.shell("mkdir /etc/systemd/system/dbus.service.d");
+    host.write("/etc/systemd/system/dbus.service.d/a.conf", "[Service]\nNice=3\n");
+    let graph = format!("{graph}    - {{name: dbus, daemon_reload: true}}\n");
+    host.write(GRAPH, &graph);
+    host.shell("systemctl reload steadfast");
+    host.until("the drop-in of another", || host.of_unit("dbus", "Nice") == "3");
+}
+
 #[test]
 fn a_unit_that_cannot_reload_is_restarted_and_so_is_one_that_is_to_be() {
     for (unit, graph) in [
