@@ -116,7 +116,7 @@ pub(crate) fn since_boot() -> Duration {
 }
 
 /// Returns the ID of this boot (random(4)); a fixed text if it cannot be read.
-fn boot_id() -> String {
+pub(crate) fn boot_id() -> String {
     let read = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
     let id = read.unwrap_or_default().trim().to_owned();
     if id.is_empty() { "unknown".to_owned() } else { id }

@@ -151,10 +151,6 @@ impl HostWorld {
         self.wanted.send_modify(|_| {});
     }
 
-    pub(super) fn takes_all(&self) -> bool {
-        self.takes_all.load(Ordering::SeqCst)
-    }
-
     /// Takes the permission of [`Self::allow_all`] once.
     pub(super) fn take_all(&self) -> bool {
         self.takes_all.swap(false, Ordering::SeqCst)

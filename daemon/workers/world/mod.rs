@@ -68,7 +68,7 @@ async fn work(shared: &Arc<Shared>, life: &WorkerContext) -> Result<(), Failure>
     let mut publisher = publisher::Publisher::new();
     let mut tickets = Tickets::default();
     let mut permits = tickets::PermitTeller::new(shared, life);
-    let mut collection = collection::Collection::read(&shared.state_directory);
+    let mut collection = collection::read(&shared.state_directory);
     let mut generation = generation::Generation::new(&shared.state_directory);
     let mut wanted = host.wanted();
     let mut drivers = shared.requests.drivers();
@@ -97,15 +97,15 @@ async fn work(shared: &Arc<Shared>, life: &WorkerContext) -> Result<(), Failure>
         if collection.needs_hosts() && hosts_due <= Instant::now() {
             hosts_due = Instant::now() + HOSTS;
             if let Ok(range) = permits.during(world.list(crate::world::keys::HOSTS)).await {
-                collection.note_hosts(&range);
+                collection.note_hosts(&range, &collection::clocks());
             }
         }
-        if collection.update(&host, &views) {
-            shared.graph.set_exports(collection.exports());
+        if collection::update(&mut collection, &host, &views) {
+            shared.graph.set_exports(collection::exports(&collection));
             if shared.graph.is_collecting() {
                 shared.graph.reload(super::graph::loader::ReloadCause::Nobody);
             }
-            collection.store(&shared.state_directory);
+            collection::store(&collection, &shared.state_directory);
         }
         let stale = host.stale(&views);
         tell_stale(shared, stale.as_ref(), &mut stale_told);

@@ -1,0 +1,52 @@
+//! The collected exports of this host: read and stored in the state directory, and updated from the views of the world.
+
+use super::host_world::{HostWorld, Views, store_file};
+use crate::config::CollectedExport;
+use crate::store::retention_clock::{boot_id, since_boot};
+use crate::world::collection::{Collection, HostClocks, USUAL_GONE_AFTER};
+use crate::world::records::unix_seconds;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The name of the known exports in the state directory.
+const FILE: &str = "world-exports.json";
+
+/// Reads the known exports of the last session, for the first load of the graph.
+#[must_use]
+pub fn stored_exports(directory: &Path) -> Arc<[CollectedExport]> {
+    exports(&read(directory))
+}
+
+/// Reads the collection of the last session.
+pub(super) fn read(directory: &Path) -> Collection {
+    let text = std::fs::read_to_string(directory.join(FILE)).unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+/// Stores a collection.
+pub(super) fn store(collection: &Collection, directory: &Path) {
+    store_file(directory, FILE, serde_json::to_string(collection).unwrap_or_default());
+}
+
+/// Returns the exports for the graph.
+pub(super) fn exports(collection: &Collection) -> Arc<[CollectedExport]> {
+    let export =
+        |(host, record): (String, &_)| CollectedExport { host, record: Clone::clone(record) };
+    collection.exports().map(export).collect()
+}
+
+/// Updates a collection from the views. Returns true if the exports for the graph have changed.
+pub(super) fn update(collection: &mut Collection, host: &HostWorld, views: &Views) -> bool {
+    let (seen, gone) = (views.exports.borrow().clone(), views.gone.borrow().clone());
+    // A view that was never read says nothing; a stale one says nothing new.
+    if seen.revision == 0 || seen.stale.is_some() {
+        return false;
+    }
+    let gone_after = host.settings().gone_after.unwrap_or(USUAL_GONE_AFTER);
+    collection.update((&seen, &gone), (&clocks(), gone_after), host.take_all())
+}
+
+/// Reads the clocks of this host.
+pub(super) fn clocks() -> HostClocks {
+    HostClocks { unix: unix_seconds(), boot: boot_id(), since_boot: since_boot().as_secs() }
+}
