@@ -133,8 +133,9 @@ pub(super) fn at(reader: &Reader, entry: &Entry, former: &PriorState) -> Result<
 }
 
 /// Returns true if the present content of a file is known not to be sensitive (S-6), by the last recorded change of a
-/// content. Changes that only created the file or set its mode show nothing.
-fn is_open(reader: &Reader, entry: &Entry) -> bool {
+/// content. Changes that only created the file or set its mode show nothing. A file that denies access to others is
+/// open if its content was recorded although it denied access then: it is declared with `sensitive: false`.
+fn is_open(reader: &Reader, entry: &Entry, is_closed: bool) -> bool {
     let all = reader.entries(Some(&entry.resource), u64::MAX >> 1).unwrap_or_default();
     // An unreadable entry may have been sensitive, and ends the search.
     let newest = all.into_iter().rev().map_while(Listed::entry);
@@ -143,9 +144,18 @@ fn is_open(reader: &Reader, entry: &Entry) -> bool {
     let mut told = files.filter_map(|one| match one.missing_content() {
         Some(NotRecorded::Same) => None,
         Some(NotRecorded::Secret) => Some(false),
+        _ if is_closed => Some(was_closed(reader, &one)),
         _ => Some(true),
     });
     told.next().unwrap_or_default()
+}
+
+/// Returns true if the file denied access to others before a change.
+fn was_closed(reader: &Reader, entry: &Entry) -> bool {
+    match reader.former(entry) {
+        Ok(PriorState::Thing(thing)) => denies_others(thing.mode),
+        _ => false,
+    }
 }
 
 /// Returns the present content of a file.
@@ -159,8 +169,9 @@ pub(super) fn now(reader: &Reader, entry: &Entry) -> Result<Vec<u8>, String> {
     };
     let Some(seen) = spot.look().map_err(trouble)? else { return Ok(Vec::new()) };
     match seen.kind.is_file() {
-        true if denies_others(seen.mode) => Err(format!("{name} is sensitive and not shown")),
-        true if !is_open(reader, entry) => Err(format!("{name} may be sensitive and is not shown")),
+        true if !is_open(reader, entry, denies_others(seen.mode)) => {
+            Err(format!("{name} may be sensitive and is not shown"))
+        }
         true => {
             let content = spot.content(&seen, COMPARED).map_err(trouble)?;
             content.ok_or_else(|| format!("{name} is too large to compare"))

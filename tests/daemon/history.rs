@@ -220,6 +220,27 @@ resources:
     assert!(!host.exists("gone"), "nothing was put back");
 }
 
+/// `sensitive: false` shows the differences of a file whose mode denies access to others, but not after the mode alone
+/// was closed.
+#[test]
+fn a_closed_file_that_is_not_sensitive_has_a_difference() {
+    let host = Host::with(
+        r#"
+graph: past
+resources:
+  file:
+  - {name: shown, path: $DIR/shown, content: "new\n", mode: 0440, sensitive: false}
+  - {name: later, path: $DIR/later, content: "new\n"}
+"#,
+    );
+    host.write("shown", "old\n").chmod("shown", 0o440);
+    host.write("later", "old\n").chmod("later", 0o644);
+    host.apply().exits(0);
+    past(&host, &["diff", "file[shown]"]).exits(0).prints_in_order(&["-old", "+new"]);
+    host.chmod("later", 0o600);
+    past(&host, &["diff", "file[later]"]).exits(1).says("may be sensitive");
+}
+
 /// The settings limit the history or turn it off; a read-only command writes nothing.
 #[test]
 fn settings_bound_it() {
@@ -237,7 +258,7 @@ fn settings_bound_it() {
     apply("history: {max_file: 10}\n", &[]).exits(0);
     past(&host, &["history"]).exits(0).prints("too large");
     past(&host, &["undo", "file[motd]"]).exits(1).says("too large");
-    apply("history: {max_fil: 10}\n", &[]).exits(65).says("`max_fil`?");
+    apply("history: {max_fil: 10}\n", &[]).exits(65).says("found `max_fil`");
     apply("history: {max_age: 10y}\n", &[]).exits(65).says("found `10y`");
     past(&host, &["history", "--limit", "1"]).exits(0);
 }
