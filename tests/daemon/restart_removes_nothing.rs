@@ -147,4 +147,12 @@ fn objects_of_another_graph_stay_its_own() {
     daemon.wait_for("loaded");
     host.ask_daemon(&["wait", "--for", "converged"]).exits(0);
     assert!(host.exists("f"), "it was made under the graph `one`");
+    // A later load of the first graph knows it as created.
+    let first = |resource: &str| host.graph(&format!("graph: one\nresources: {{{resource}}}\n"));
+    first("file: [{name: f, path: $DIR/f, content: x, meta: {on_remove: delete}}]");
+    host.ask_daemon(&["reload"]).exits(0);
+    first("noop: [{name: n}]");
+    host.ask_daemon(&["reload"]).exits(0);
+    daemon.wait_for_of("removed", "file[f]");
+    assert!(!host.exists("f"));
 }

@@ -71,10 +71,12 @@ impl OwnershipRecords {
         plan.keep.contains(identity) || plan.inactive.contains(identity)
     }
 
-    /// Lists up to `most` identities that a later load will remove.
+    /// Lists up to `most` identities that a later load of this graph will remove.
     pub(in crate::driver) fn waiting(&self, most: usize) -> Vec<String> {
-        let keep =
-            self.pending_removals.keep.iter().filter(|name| self.records.contains_key(*name));
+        let is_of_this = |name: &&Arc<str>| {
+            self.records.get(*name).is_some_and(|owned| owned.graph == self.graph)
+        };
+        let keep = self.pending_removals.keep.iter().filter(is_of_this);
         keep.take(most).map(ToString::to_string).collect()
     }
 

@@ -178,10 +178,10 @@ fn disposition(loaded: &LoadedGraph, owned: &Ownership, explicit: bool) -> Dispo
     }
     if *owned.graph != *loaded.name {
         let says = format!(
-            "undeclared; the object was created by graph `{}` and is not removed",
+            "undeclared; the object was created by graph `{}`, whose load can remove it",
             owned.graph
         );
-        return Disposition::Forgotten(Some(says));
+        return Disposition::Kept(Some(says));
     }
     if !explicit {
         let says = "undeclared; pending removal: `steadfast reload` removes the object";

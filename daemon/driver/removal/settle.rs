@@ -57,6 +57,12 @@ impl Driver {
             let hint = protection_hint(&protected, &self.ownership.records);
             LoadError::Protected { identities: protected, hint }
         })?;
+        // A resource of a graph with another name is reported once.
+        let told = &self.ownership.pending_removals.keep;
+        let is_of_this = |name: &str| {
+            self.ownership.record(name).is_some_and(|owned| *owned.graph == *loaded.name)
+        };
+        plan.messages.retain(|(name, _)| is_of_this(name) || !told.contains(name));
         let looks_only = loaded.usual.noop;
         let forgets = operator && !looks_only;
         let is_plan = looks_only && self.settings.one_shot && !self.journal.exists();
