@@ -8,7 +8,14 @@ use std::sync::Arc;
 /// The fields that declare a resource of a kind absent. They are texts and truth values, so the store can
 /// record them and the resource can be removed after its graph is gone.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Removal(Vec<(&'static str, Value)>);
+pub struct Removal {
+    /// The fields that name the object.
+    fields: Vec<(&'static str, Value)>,
+    /// The fields that may change while the object stays the same one.
+    data: Vec<(&'static str, Value)>,
+    /// A text that names the object besides the fields.
+    name: Option<String>,
+}
 
 impl Removal {
     /// Makes a removal without fields.
@@ -17,17 +24,42 @@ impl Removal {
         Self::default()
     }
 
-    /// Adds one field.
+    /// Adds one field that names the object: with another value it is another object.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: Value) -> Self {
-        self.0.push((name, value));
+        self.fields.push((name, value));
         self
     }
 
-    /// Returns the fields in the order in which the kind added them.
+    /// Adds one field that the removal needs and that may change while the object stays the same one.
+    #[must_use]
+    pub fn with_data(mut self, name: &'static str, value: Value) -> Self {
+        self.data.push((name, value));
+        self
+    }
+
+    /// Sets a text that names the object besides the fields.
+    #[must_use]
+    pub fn naming(self, name: String) -> Self {
+        Self { name: Some(name), ..self }
+    }
+
+    /// Returns the text that names the object besides the fields.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// Returns the fields that name the object, in the order in which the kind added them.
     #[must_use]
     pub fn fields(&self) -> &[(&'static str, Value)] {
-        &self.0
+        &self.fields
+    }
+
+    /// Returns the other fields, in the order in which the kind added them.
+    #[must_use]
+    pub fn data(&self) -> &[(&'static str, Value)] {
+        &self.data
     }
 
     /// Builds the resource that carries out the removal.
@@ -37,7 +69,7 @@ impl Removal {
     /// Returns every problem of the fields, for example after the kind has changed in a new version.
     pub fn build(&self, spec: &KindSpec, name: &str) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
         let mut fields = Fields::default();
-        for (field, value) in &self.0 {
+        for (field, value) in self.fields.iter().chain(&self.data) {
             fields.insert(field, value.clone());
         }
         (spec.build)(name, fields, &Place { base: PathBuf::from("/") })

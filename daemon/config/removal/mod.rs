@@ -15,6 +15,12 @@ use steadfast_resources::{
     Claim, FieldType, KindSet, KindSpec, Removal, Resource, ResourceId, Value,
 };
 
+/// The key of the fields that may change while the object stays the same one.
+const DATA: &str = "data";
+
+/// The key of the text that names the object besides the fields.
+const NAME: &str = "name";
+
 /// The key of the resources that a removal refreshes.
 const NOTIFIES: &str = "notifies";
 
@@ -35,17 +41,13 @@ impl Vertex {
         notifies: &[Arc<str>],
     ) -> Option<String> {
         let removal = resource.footprint().removal?;
-        let mut fields = Map::new();
-        for (name, value) in removal.fields() {
-            let value = match value {
-                Value::Text(text) => Json::from(text.as_str()),
-                Value::Bool(truth) => Json::from(*truth),
-                // No removal has fields of other types.
-                _ => return None,
-            };
-            fields.insert((*name).to_owned(), value);
+        let mut text = json!({ "fields": to_json(removal.fields())? });
+        if !removal.data().is_empty() {
+            text[DATA] = to_json(removal.data())?.into();
         }
-        let mut text = json!({ "fields": fields });
+        if let Some(name) = removal.name() {
+            text[NAME] = name.into();
+        }
         if let Some(window) = window {
             text["when_allowed"] = window.into();
         }
@@ -165,7 +167,7 @@ fn removing_resource(
         return Err(format!("kind `{kind}` is not in this build"));
     };
     let json: Json = serde_json::from_str(text).map_err(|_malformed| unreadable())?;
-    let removal = read(spec, &json["fields"]).ok_or_else(unreadable)?;
+    let removal = read(spec, &json).ok_or_else(unreadable)?;
     if hash_of(&removal) != thing {
         let what =
             "the stored removal data belongs to another object; discard it with `steadfast forget`";
@@ -176,6 +178,20 @@ fn removing_resource(
         .map_err(|invalid| invalid.first().map_or_else(unreadable, |invalid| invalid.what.clone()))
 }
 
+/// Returns fields as JSON; `None` for a type that no removal has.
+fn to_json(fields: &[(&'static str, Value)]) -> Option<Map<String, Json>> {
+    let one = |(name, value): &(&'static str, Value)| {
+        let value = match value {
+            Value::Text(text) => Json::from(text.as_str()),
+            Value::Bool(truth) => Json::from(*truth),
+            _ => return None,
+        };
+        Some(((*name).to_owned(), value))
+    };
+    fields.iter().map(one).collect()
+}
+
+/// Returns the hash of the object that a removal names.
 fn hash_of(removal: &Removal) -> u64 {
     // A kind adds the fields in any order.
     let mut fields: Vec<_> = removal.fields().iter().collect();
@@ -189,23 +205,35 @@ fn hash_of(removal: &Removal) -> u64 {
             _ => hash,
         }
     });
-    hash.finish()
+    removal.name().map_or(hash, |name| hash.text("name").text(name)).finish()
 }
 
-/// Reads a removal with its fields in the order of the kind.
-fn read(spec: &KindSpec, fields: &Json) -> Option<Removal> {
+/// Reads the fields of a removal in the order of the kind.
+fn read(spec: &KindSpec, json: &Json) -> Option<Removal> {
+    let fields = read_fields(spec, &json["fields"])?;
+    let data = json.get(DATA).map_or_else(|| Some(Vec::new()), |data| read_fields(spec, data))?;
+    let removal =
+        fields.into_iter().fold(Removal::new(), |all, (name, value)| all.with(name, value));
+    let removal = data.into_iter().fold(removal, |all, (name, value)| all.with_data(name, value));
+    Some(match json[NAME].as_str() {
+        Some(name) => removal.naming(name.to_owned()),
+        None => removal,
+    })
+}
+
+fn read_fields(spec: &KindSpec, fields: &Json) -> Option<Vec<(&'static str, Value)>> {
     let fields = fields.as_object()?;
     let known = spec.fields.iter().filter_map(|field| Some((field, fields.get(field.name)?)));
-    let mut removal = Removal::new();
+    let mut all = Vec::new();
     for (field, value) in known {
         let value = match field.takes {
             FieldType::Text | FieldType::Choice(_) => Value::Text(value.as_str()?.to_owned()),
             FieldType::Bool => Value::Bool(value.as_bool()?),
             _ => return None,
         };
-        removal = removal.with(field.name, value);
+        all.push((field.name, value));
     }
-    (removal.fields().len() == fields.len()).then_some(removal)
+    (all.len() == fields.len()).then_some(all)
 }
 
 #[cfg(test)]
@@ -229,6 +257,7 @@ mod tests {
             ("line", vec![("line", text("a")), ("path", text("/etc/f"))]),
             ("ini", vec![("key", text("k")), ("section", text("s")), ("path", text("/etc/f"))]),
             ("cron", vec![("job", text("true")), ("minute", text("5"))]),
+            ("firewall", vec![("content", text("table inet t {\n}\n"))]),
         ];
         for (kind, given) in kinds {
             let spec = KindSet::of_this_build().find(kind).expect("it is there");
@@ -240,8 +269,45 @@ mod tests {
             let resource = (spec.build)("it", fields, &place).expect("valid");
             let text = Vertex::removal(resource.as_ref(), None, &[]).expect("it can be removed");
             let json: Json = serde_json::from_str(&text).expect("JSON");
-            let removal = read(spec, &json["fields"]).expect("as it was written");
+            let removal = read(spec, &json).expect("as it was written");
             assert_eq!(Some(hash_of(&removal)), Vertex::thing(resource.as_ref()), "{text}");
         }
+    }
+
+    /// An object whose content changes stays the same object; one with another path does not.
+    #[test]
+    fn a_change_of_data_names_the_same_object() {
+        let thing = |kind: &str, given: &[(&'static str, &str)]| {
+            let mut fields = Fields::default();
+            for (name, value) in given {
+                fields.insert(name, Value::Text((*value).to_owned()));
+            }
+            let spec = KindSet::of_this_build().find(kind).expect("it is there");
+            let place = Place { base: PathBuf::from("/") };
+            Vertex::thing((spec.build)("it", fields, &place).expect("valid").as_ref()).unwrap()
+        };
+        for (kind, one, same, other) in [
+            (
+                "file",
+                &[("path", "/f"), ("backup", "/b")][..],
+                &[("path", "/f")][..],
+                &[("path", "/g")][..],
+            ),
+            (
+                "line",
+                &[("path", "/f"), ("match", "^a"), ("line", "a 1")],
+                &[("path", "/f"), ("match", "^a"), ("line", "a 2")],
+                &[("path", "/f"), ("match", "^b"), ("line", "b 1")],
+            ),
+        ] {
+            assert_eq!(thing(kind, one), thing(kind, same), "{kind}");
+            assert_ne!(thing(kind, one), thing(kind, other), "{kind}");
+        }
+        let table =
+            |rule: &str| [("content", format!("table inet t {{\n chain c {{ {rule} }}\n}}\n"))];
+        let (one, other) = (table("tcp dport 1 accept"), table("tcp dport 2 accept"));
+        let of =
+            |given: &[(&'static str, String); 1]| thing("firewall", &[(given[0].0, &given[0].1)]);
+        assert_eq!(of(&one), of(&other));
     }
 }

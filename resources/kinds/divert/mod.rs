@@ -220,8 +220,9 @@ impl ValueSet for Live {
         let parent = path.parent().map(|parent| Need::path(parent, "contains the file"));
         let text = |path: &Path| Value::Text(path.display().to_string());
         let removal = self.wanted.as_ref().map(|diversion| {
-            let removal = Removal::new().with("path", text(&path)).with("to", text(&diversion.to));
-            let removal = removal.with("rename", Value::Bool(self.rename));
+            let removal =
+                Removal::new().with("path", text(&path)).with_data("to", text(&diversion.to));
+            let removal = removal.with_data("rename", Value::Bool(self.rename));
             removal.with("state", Value::Text("absent".to_owned()))
         });
         Footprint {

@@ -301,9 +301,9 @@ impl File {
         let text = |text: &str| Value::Text(text.to_owned());
         let absent = Removal::new().with("path", text(self.path.to_str()?));
         let absent = absent.with("state", text("absent"));
-        let absent = if self.force { absent.with("force", Value::Bool(true)) } else { absent };
+        let absent = if self.force { absent.with_data("force", Value::Bool(true)) } else { absent };
         Some(match self.rare().backup.as_ref().and_then(|path| path.to_str()) {
-            Some(backup) => absent.with("backup", text(backup)),
+            Some(backup) => absent.with_data("backup", text(backup)),
             None => absent,
         })
     }

@@ -130,9 +130,9 @@ fn sequence(name: &str, rules: Rules) -> Result<Sequence, Vec<Invalid>> {
         (false, _) => {}
     }
     let mut removal = Removal::new().with("state", Value::Text("absent".to_owned()));
-    removal = removal.with("content", Value::Text(rules.content.clone()));
+    removal = removal.with_data("content", Value::Text(rules.content.clone()));
     if whole {
-        removal = removal.with("whole", Value::Bool(true));
+        removal = removal.with_data("whole", Value::Bool(true));
     }
     let text = format!("# Managed by steadfast: firewall[{name}]\n{}", rules.script());
     let shape = if present { Shape::Content(&text, "0644") } else { Shape::Absent };

@@ -96,8 +96,13 @@ fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>
         _ => format!("the line {name}"),
     };
     let removal = shared.removal().and_then(|removal| match (&line, &pattern) {
-        (Some(line), _) if !shared.is_sensitive => {
+        (Some(line), None) if !shared.is_sensitive => {
             Some(removal.with("line", Value::Text(line.reveal().to_owned())))
+        }
+        // The text of the line may change; `match` names the line.
+        (Some(line), Some(pattern)) if !shared.is_sensitive => {
+            let line = Value::Text(line.reveal().to_owned());
+            Some(removal.naming(pattern.clone()).with_data("line", line))
         }
         // A secret is not recorded: its line is found by `match` alone.
         (Some(line), Some(pattern)) => {

@@ -308,10 +308,10 @@ impl Declared {
             removal = removal.with("drop_in", Value::Text(stem.clone()));
         }
         if self.enabled == Some(true) {
-            removal = removal.with("enabled", Value::Bool(false));
+            removal = removal.with_data("enabled", Value::Bool(false));
         }
         if self.running == Some(true) {
-            removal = removal.with("running", Value::Bool(false));
+            removal = removal.with_data("running", Value::Bool(false));
         }
         Some(removal)
     }

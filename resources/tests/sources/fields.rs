@@ -2,7 +2,7 @@
 
 use crate::support::build;
 use std::path::PathBuf;
-use steadfast_resources::{Claim, HostObject, KindSet, Match};
+use steadfast_resources::{Claim, HostObject, KindSet, Match, Value};
 
 const SUM: &str = "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
 
@@ -92,8 +92,9 @@ fn removals_name_the_effects() {
     let unit = [("content", "[Service]\nExecStart=/bin/true\n"), ("running", "true")];
     let unit = build("unit", "a.service", &unit).unwrap();
     let removal = unit.footprint().removal.unwrap();
-    let names: Vec<_> = removal.fields().iter().map(|(name, _)| *name).collect();
-    assert_eq!(names, ["state", "running"]);
+    let names =
+        |fields: &[(&'static str, Value)]| fields.iter().map(|(name, _)| *name).collect::<Vec<_>>();
+    assert_eq!((names(removal.fields()), names(removal.data())), (vec!["state"], vec!["running"]));
     let table = [("content", "table inet a { }")];
     for (kind, name, given) in [
         ("unit", "a.service", &[("content", "[Service]\n")][..]),
