@@ -77,8 +77,8 @@ impl Exec {
         own.chain(named.map(PathBuf::from)).collect()
     }
 
-    /// Returns the files that decide about a guard command: each argument that is the absolute path of an existing
-    /// regular file, and the table that `getent passwd NAME` or `getent group NAME` reads.
+    /// Returns the files that decide about a guard command: each argument that is the absolute path of a regular file, or
+    /// of nothing as yet, and the table that `getent passwd NAME` or `getent group NAME` reads.
     pub(super) fn guard_files(&self) -> Vec<PathBuf> {
         let guards = self.guards.only_if.iter().chain(&self.guards.unless);
         let mut files: Vec<PathBuf> = Vec::new();
@@ -86,7 +86,7 @@ impl Exec {
             let arguments = guard.argv.iter().skip(1);
             let paths = arguments.flat_map(|word| argv::paths_in(word)).map(PathBuf::from);
             let tables = account_tables(&guard.argv).into_iter().map(PathBuf::from);
-            for path in paths.filter(|path| path.is_file()).chain(tables) {
+            for path in paths.filter(|path| is_file_or_missing(path)).chain(tables) {
                 if !files.contains(&path) {
                     files.push(path);
                 }
@@ -110,6 +110,14 @@ impl Exec {
         let guards = self.guards.only_if.iter().chain(&self.guards.unless);
         let more = guards.chain(&self.done).chain(&self.changed_when);
         std::iter::once(&self.command).chain(more).chain(watch)
+    }
+}
+
+/// Returns true for a regular file, and for a path that the command itself may create.
+fn is_file_or_missing(path: &Path) -> bool {
+    match path.metadata() {
+        Ok(found) => found.is_file(),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
     }
 }
 

@@ -118,7 +118,7 @@ impl Work<'_> {
         let Access::Locked(holder) = access else { return Halt::Cancelled };
         let seconds = self.turn.patience().as_secs();
         let what = format!("packages are locked by {holder}; waited {seconds} s");
-        Halt::Trouble(Failure::new(what).hint("raise `lock_wait: SECONDS`"))
+        Halt::Trouble(Failure::new(what).hint("raise `lock_wait: SECONDS`").passing())
     }
 
     /// Tries a command of this transaction once.

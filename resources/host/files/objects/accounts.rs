@@ -111,7 +111,8 @@ fn look_up(kind: AccountKind, text: &str) -> Result<u32, Failure> {
     match found {
         Ok(Some(number)) => Ok(number),
         Ok(None) => Err(Failure::new(format!("the {word} \"{text}\" does not exist on this host"))
-            .hint(format!("create the {word} first, or use a number"))),
+            .hint(format!("create the {word} first, or use a number"))
+            .passing()),
         Err(errno) => {
             Err(Failure::new(format!("the {word} \"{text}\" could not be looked up: {errno}")))
         }
