@@ -4,7 +4,7 @@ use super::args::{Check, selectors};
 use super::exit::Exit;
 use super::load_graph::{self, options};
 use super::output::{count, eprint, error, out_json, plain, print, say_warnings};
-use crate::config;
+use crate::config::{self, Options};
 use crate::selection::Selector;
 use serde_json::json;
 use std::path::Path;
@@ -25,7 +25,7 @@ pub(super) fn check(args: &Check) -> Exit {
         return check_module(args, &folder);
     }
     let options = match options(&args.graph) {
-        Ok(options) => options,
+        Ok(options) => Options { refuse_empty: !args.allow_empty, ..options },
         Err(exit) => return exit,
     };
     match config::load(&args.graph.graphs, &options) {

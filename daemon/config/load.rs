@@ -204,7 +204,7 @@ fn plain_documents(sources: &[Arc<SourceFile>]) -> Vec<DocumentInfo> {
 fn empty(loaded: &LoadedGraph) -> Rejected {
     let name = problem::quoted(&loaded.name);
     let problem = Problem::new(Code::Empty, format!("the graph `{name}` has no resources"));
-    let hint = "to accept an empty graph, pass --allow-empty to run, apply or reload";
+    let hint = "to accept an empty graph, pass --allow-empty to check, run, apply or reload";
     Rejected { problems: vec![problem.hint(hint)], ..Rejected::default() }
 }
 

@@ -52,6 +52,9 @@ pub struct Check {
     /// Also give advice about valid graphs; exit with 1 if there is some. `# lint: allow NAME: REASON` silences it
     #[arg(long)]
     pub lint: bool,
+    /// Accept a graph without resources, as `apply --allow-empty` does
+    #[arg(long)]
+    pub allow_empty: bool,
     /// Print the problems as JSON
     #[arg(long)]
     pub json: bool,
