@@ -250,7 +250,8 @@ fn with_words<T>(read: impl FnOnce(&[(&str, Judge<'_>)]) -> T) -> T {
         let is_one = known.iter().any(|name| name == word);
         is_one.then_some(()).ok_or_else(|| format!("one of {}, found `{word}`", known.join(", ")))
     };
-    let group = |word: &str| group(word).map(drop).map_err(|why| format!("invalid group: {why}"));
+    let group =
+        |word: &str| group(word).map(drop).map_err(|why| format!("a group of this host: {why}"));
     let level = |word: &str| {
         let wrong = |why: crate::workers::LogLevelError| {
             let why = why.to_string();

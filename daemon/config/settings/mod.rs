@@ -255,13 +255,19 @@ fn compile(
     Err(Rejected::of(problems))
 }
 
+/// The longest first line of a problem of a setting, in characters, without the place.
+const LONGEST_LINE: usize = 80;
+
 impl Bounds {
     fn take(&mut self, key: &str, text: &str) -> Result<(), String> {
         match key {
             "max_file" => self.file = Some(quantities::size(text)?),
             "max_total" => self.total = Some(quantities::size(text)?),
             "max_age" => self.age = Some(quantities::span(text)?),
-            _ => return Err(format!("by max_file, max_total, max_age; `{key}`?")),
+            _ => {
+                let known = "limits by max_file, max_total and max_age";
+                return Err(format!("{known}, found `{}`", quoted(key)));
+            }
         }
         Ok(())
     }
@@ -314,8 +320,14 @@ impl<'t> Reader<'t, '_> {
 
     fn refuse_setting(&mut self, entry: Entry<'t>, name: &str, expected: &str) {
         let place = self.source.place(self.value_span(entry));
-        let what = format!("`{name}` should be {}", quoted(expected));
-        self.say(Problem::new(Code::Setting, what).at(Some(place)));
+        let what = format!("`{name}` should be {expected}");
+        let problem = if what.chars().count() <= LONGEST_LINE {
+            Problem::new(Code::Setting, what)
+        } else {
+            let what = format!("the value of `{name}` is not valid");
+            Problem::new(Code::Setting, what).hint(format!("it should be {expected}"))
+        };
+        self.say(problem.at(Some(place)));
     }
 
     fn refuse_with_hint(&mut self, entry: Entry<'t>, what: &str, hint: &str) {

@@ -1,5 +1,6 @@
 //! Sizes and time spans in a readable form: `10MiB`, `90d`.
 
+use crate::config::problem::quoted;
 use steadfast_resources::LONGEST_SPAN;
 
 /// Parses a time span to seconds: a number with `s`, `m`, `h` or `d`.
@@ -25,7 +26,7 @@ pub fn span(text: &str) -> Result<u64, String> {
 
 /// Parses a size to bytes: a number with `KiB`, `MiB` or `GiB`, or of bytes.
 pub(in crate::config) fn size(text: &str) -> Result<u64, String> {
-    let wrong = || format!("a size such as 10MiB (KiB, MiB, GiB), found `{text}`");
+    let wrong = || format!("a size such as 10MiB (KiB, MiB, GiB), found `{}`", quoted(text));
     let units = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
     let unit = units.iter().find_map(|(unit, bits)| Some((text.strip_suffix(unit)?, *bits)));
     let (number, bits) = unit.unwrap_or((text, 0));
