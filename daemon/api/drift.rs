@@ -27,6 +27,9 @@ pub struct Inspection {
     pub destructive: bool,
     /// The reason for which the check has no result.
     pub error: Option<String>,
+    /// True if no apply may follow: the resource has `noop`, or its maintenance window is closed.
+    #[serde(default)]
+    pub held: bool,
 }
 
 /// The results of checks on request: resources that differ, and resources whose check has no result.

@@ -167,3 +167,27 @@ fn a_paused_member_leaves_its_group() {
     host.ask_daemon(&["resume", "line[one]"]).exits(0);
     host.wait_until("both are there", || host.lines("f").len() == 3);
 }
+
+/// A resource that a resume does not change is no announced change.
+#[test]
+fn held_changes_are_not_announced() {
+    let host = Host::with(
+        "graph: g\nresources:\n  file:\n  - {name: a, path: $DIR/a, content: x, meta: {noop: true}}\n  - {name: b, path: $DIR/b, content: x}\n",
+    );
+    let daemon = host.run(&[]);
+    daemon.wait_for_of("changed", "file[b]");
+    host.wait_until("it listens", || host.exists("state/control.socket"));
+    host.ask_daemon(&["pause"]).exits(0);
+    daemon.wait_for_of("paused", "");
+    host.write("b", "edited");
+    host.wait_until("the edit is known", || {
+        host.ask_daemon(&["resume", "--plan"]).stdout.contains("1 resource will be changed")
+    });
+    host.ask_daemon(&["check", "file[a]"]);
+    host.ask_daemon(&["resume", "file[a]", "--plan"])
+        .exits(0)
+        .prints("0 resources will be changed");
+    host.ask_daemon(&["resume"]).exits(0).prints("1 resource will be changed");
+    host.wait_until("it is put back", || host.read("b") == "x");
+    assert!(!host.exists("a"));
+}

@@ -94,10 +94,16 @@ pub(in crate::cli) fn resume(args: &args::Resume) -> Exit {
 
 /// Prints the changes that a resume would make.
 fn plan(found: &Inspections) {
-    let changes = found.items.iter().filter(|one| one.error.is_none()).count();
+    let (held, items): (Vec<_>, Vec<_>) =
+        found.items.iter().partition(|one| one.held && one.error.is_none());
+    let changes = items.iter().filter(|one| one.error.is_none()).count();
     print(format!("{} will be changed", count(changes, "resource")));
-    for line in found.items.iter().flat_map(differences) {
+    for line in items.into_iter().flat_map(differences) {
         print(format!("  {line}"));
+    }
+    if !held.is_empty() {
+        let names: Vec<&str> = held.iter().map(|one| one.resource.as_str()).collect();
+        print(format!("held by noop or a maintenance window: {}", list(&names)));
     }
     if found.skipped > 0 {
         print(format!("  {} more were not checked", found.skipped));

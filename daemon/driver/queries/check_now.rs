@@ -50,6 +50,8 @@ struct CheckNow {
     executor: ExecutorKind,
     /// The step in the overlay of a plan, if there is one.
     step: Option<PlannedStep>,
+    /// True if no apply may follow.
+    held: bool,
 }
 
 impl Driver {
@@ -156,12 +158,18 @@ impl Driver {
             meal,
             executor: entry.resource.traits().executor,
             step: layer.and_then(|layer| self.step_on_resume(id, layer)),
+            held: entry.meta.noop || !self.engine.is_allowed(id),
         })
     }
 }
 
 async fn look(job: CheckNow, host: Host) -> Inspection {
-    let CheckNow { name, resource, meal, executor, step } = job;
+    let held = job.held;
+    Inspection { held, ..check_now(job, host).await }
+}
+
+async fn check_now(job: CheckNow, host: Host) -> Inspection {
+    let CheckNow { name, resource, meal, executor, step, held: _ } = job;
     // The daemon's host records facts about changed files, and must not take them from an overlay.
     let host = if step.is_some() { Host::default() } else { host };
     let cancel = CancellationToken::new();
