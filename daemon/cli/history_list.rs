@@ -5,6 +5,7 @@ use super::client;
 use super::exit::Exit;
 use super::history::{ABSENT, open, refuse};
 use super::output::{count, error, out_json, plain, print};
+use super::state_dir;
 use crate::history::{
     Entry, HistoryError, Listed, PRODUCED, Reader, Selected, UNREADABLE, describe_missing_content,
 };
@@ -109,8 +110,14 @@ pub(super) fn one_resource(reader: &Reader, text: &str) -> Result<String, Histor
     }
 }
 
-/// Reports an empty history; a misspelt resource is an error.
+/// Reports an empty history; a misspelt resource is an error, and so is the missing state of a user beside root's daemon.
 fn nothing(args: &args::History) -> Exit {
+    let is_unused = || !state_dir::directory(None).exists();
+    if args.state.state_dir.is_none() && client::is_beside_root() && is_unused() {
+        let hint = "a daemon of root runs on this host: use sudo to read its changes";
+        error("this user has run no steadfast, so that no changes are recorded", Some(hint));
+        return Exit::Permission;
+    }
     client::asking(async {
         let socket = args::Socket { socket: None, state_dir: args.state.state_dir.clone() };
         if let Some(resource) = args.resource.as_ref().filter(|_| args.since.is_none())

@@ -43,7 +43,7 @@ const SHARED_SOCKET: &str = "/run/steadfast/control.socket";
 const ASK_FOR_ACCESS: &str = "a daemon of root runs on this host: use sudo, or ask root to add you to its socket group (setting `socket_group`)";
 
 /// Returns true if this user is not root and a daemon of root seems to run.
-fn is_beside_root() -> bool {
+pub(super) fn is_beside_root() -> bool {
     !rustix::process::geteuid().is_root() && Path::new(SHARED_DIRECTORY).exists()
 }
 

@@ -33,6 +33,8 @@ struct Earlier {
     changes: Cell<Option<u64>>,
     /// A failure without retries was reported.
     is_failure_told: Cell<bool>,
+    /// A pause was reported.
+    is_pause_told: Cell<bool>,
 }
 
 /// Carries out `steadfast wait` for the running graph. The command also waits for a daemon that is starting or
@@ -98,6 +100,7 @@ async fn look_at_host(args: &args::Wait, earlier: &Earlier) -> Result<Look, Unan
                 return Ok(Look::Never(exit));
             }
             note_failure(&status, earlier);
+            note_pause(&status, earlier);
             let is_converged = status.verdict == HostStatus::Converged;
             if is_converged {
                 newer(&status).into_iter().for_each(eprint);
@@ -121,6 +124,18 @@ fn note_failure(status: &Status, earlier: &Earlier) {
     if status.verdict == HostStatus::Failed && !earlier.is_failure_told.replace(true) {
         let name = plain(&worst.resource);
         eprint(format!("{name} has failed and has no retries left; still waiting for a change"));
+    }
+}
+
+/// Says once that the daemon is paused or changes nothing: the wait may last until its time-out.
+fn note_pause(status: &Status, earlier: &Earlier) {
+    let why = match (&status.read_only, &status.pause) {
+        (Some(why), _) => format!("the daemon changes nothing: {}", plain(why)),
+        (None, Some(_)) => "the daemon is paused; `steadfast resume` ends the pause".to_owned(),
+        (None, None) => return,
+    };
+    if !earlier.is_pause_told.replace(true) {
+        eprint(format!("{why}; still waiting"));
     }
 }
 

@@ -38,10 +38,19 @@ pub(super) async fn look(socket: &Socket) -> (Vec<Finding>, Option<i32>) {
     };
     let graph = plain(&status.graph);
     let answers = Finding::ok("daemon", format!("responds in {took:.1} ms, runs graph {graph}"));
-    (vec![answers, version(&status, pid)], pid)
+    let mut found = vec![answers, version(&status, pid)];
+    found.extend(status.read_only.as_deref().map(observing));
+    (found, pid)
 }
 
 const RESTART: &str = "restart the daemon: `systemctl restart steadfast`";
+
+/// Reports a daemon that only observes.
+fn observing(why: &str) -> Finding {
+    let says = format!("the daemon changes nothing: {}", plain(why));
+    let advice = "see the damage: `steadfast state verify`; then follow its advice";
+    Finding::problem("changes", says, advice)
+}
 
 fn unreachable(why: &Unanswered) -> Finding {
     match why {

@@ -12,6 +12,8 @@ pub struct Notifier {
     status: String,
     /// The status of a converged host, while it is converged.
     converged: Option<String>,
+    /// The daemon makes no changes.
+    is_read_only: bool,
 }
 
 impl Notifier {
@@ -22,6 +24,7 @@ impl Notifier {
     }
 
     fn status(&mut self, status: String) {
+        let status = if self.is_read_only { READ_ONLY.to_owned() } else { status };
         if self.status != status {
             say(Said::Status(status.clone()));
             self.status = status;
@@ -48,6 +51,10 @@ impl Observer for Notifier {
                 self.status(converged.clone());
                 self.converged = Some(converged);
             }
+            Notification::Observing(_) => {
+                self.is_read_only = true;
+                self.status(String::new());
+            }
             Notification::Diverged { .. } => self.converged = None,
             Notification::Failed { identity, .. } => self.status(format!("failed: {identity}")),
             Notification::Paused { .. } => {
@@ -66,6 +73,9 @@ impl Observer for Notifier {
 /// The status after a rejected reload.
 const REJECTED: &str =
     "the graph file was rejected; the previous graph is still running, see `steadfast status`";
+
+/// The status of a daemon that makes no changes.
+const READ_ONLY: &str = "read-only, see `steadfast status`";
 
 /// A notification to systemd.
 #[derive(Debug)]
@@ -134,7 +144,7 @@ pub(in crate::workers) fn alive(status: &str) {
 pub(in crate::workers) fn status(pulse: &DriverHealth) -> String {
     let c = pulse.counts;
     let what = match (pulse.mode, pulse.caveat) {
-        (Mode::Running, Some(Caveat::ReadOnly)) => "read-only, see `steadfast status`",
+        (Mode::Running, Some(Caveat::ReadOnly)) => READ_ONLY,
         (Mode::Running, Some(Caveat::Starting)) => "starting: no graph is loaded yet",
         (Mode::Running, Some(Caveat::GraphRejected)) => REJECTED,
         (Mode::Running, None) if pulse.converged => "converged",
