@@ -42,7 +42,7 @@ impl Engine {
     }
 
     /// Suspends the failure of this run until its ancestors are checked. Returns the notice of that.
-    pub(crate) fn ask(&mut self, id: VertexId, run: &Run) -> Notice {
+    pub(crate) fn ask(&mut self, id: VertexId, run: &Run, counts: bool) -> Notice {
         let notice = Notice::Asking(id, run.id);
         // The causes of the run matter only to a change that it applied.
         let applied = run.station == Station::Applying;
@@ -62,7 +62,7 @@ impl Engine {
             ..run.clone()
         };
         if let Some(vertex) = self.vertex_mut(id) {
-            vertex.phase = Phase::Asking(Box::new(Asking { run, awaited: Vec::new() }));
+            vertex.phase = Phase::Asking(Box::new(Asking { run, awaited: Vec::new(), counts }));
             self.asking.insert(id);
             self.unjudged.push(id);
             self.touch(id);
@@ -176,9 +176,8 @@ impl Engine {
 
     /// Counts the failure of the run: no ancestor differs.
     fn count_failure(&mut self, id: VertexId) {
-        let Some(Asking { run, .. }) = self.stop_asking(id) else { return };
-        let permitted = run.station == Station::Applying;
-        let mut notices = if permitted { self.record_outcome(id, &run, true) } else { Vec::new() };
+        let Some(Asking { run, counts, .. }) = self.stop_asking(id) else { return };
+        let mut notices = if counts { self.record_outcome(id, &run, true) } else { Vec::new() };
         notices.push(self.fail(id));
         for notice in notices {
             self.tell_in_turn(id, notice);

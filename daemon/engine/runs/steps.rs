@@ -128,7 +128,7 @@ impl Engine {
         self.note_moved(id);
         let Some(released) = self.release(id) else { return };
         if self.must_ask(id, released.stamp) {
-            let asking = self.ask(id, &released);
+            let asking = self.ask(id, &released, false);
             self.tell_in_turn(id, asking);
             self.tell_in_turn(id, Notice::CheckFailed(id, run));
             return;
@@ -267,13 +267,15 @@ impl Engine {
         // Owed refreshes come before the failure: they must not back-poke the vertex that has just failed.
         self.owe(id, &owes, stamp, run.station);
         let (permitted, station) = (run.station == Station::Applying, run.station);
+        // A retry that changes nothing repairs nothing. An adversary can be so fast that no apply gets as far.
+        let counts = permitted && (touched || run.causes.has(Causes::EVENT));
         let mut notices: Vec<Notice> =
             permitted.then_some(Notice::Ran(id, run.id, outcome)).into_iter().collect();
         let record = Record { owes, ..record(id, &run, (outcome, stamp)) };
         if self.must_ask(id, run.stamp) {
-            notices.insert(0, self.ask(id, &run));
+            notices.insert(0, self.ask(id, &run, counts));
         } else {
-            if permitted {
+            if counts {
                 // The change was undone during the run; its failure does not make that less of a contention.
                 notices.extend(self.record_outcome(id, &run, true));
             }

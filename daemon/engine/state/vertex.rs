@@ -92,6 +92,8 @@ pub(crate) struct Asking {
     pub(crate) run: Run,
     /// The ancestors whose checks are awaited.
     pub(crate) awaited: Vec<VertexId>,
+    /// The failed apply counts for a contention: it may have changed something, or an event has caused it.
+    pub(crate) counts: bool,
 }
 
 /// A run in progress.

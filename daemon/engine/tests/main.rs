@@ -8,6 +8,7 @@ mod attribution;
 mod contention;
 mod dry_run;
 mod environment;
+mod failing;
 mod hold_and_wait_model;
 mod late;
 mod oracle_log;

@@ -63,13 +63,15 @@ pub(crate) const ALL: &[Breakage] = &[
         "runs/steps.rs",
         "        self.owe(id, &owes, stamp, run.station);\n        \
          let (permitted, station) = (run.station == Station::Applying, run.station);\n        \
+         // A retry that changes nothing repairs nothing. An adversary can be so fast that no apply gets as far.\n        \
+         let counts = permitted && (touched || run.causes.has(Causes::EVENT));\n        \
          let mut notices: Vec<Notice> =\n            \
          permitted.then_some(Notice::Ran(id, run.id, outcome)).into_iter().collect();\n        \
          let record = Record { owes, ..record(id, &run, (outcome, stamp)) };\n        \
          if self.must_ask(id, run.stamp) {\n            \
-         notices.insert(0, self.ask(id, &run));\n        \
+         notices.insert(0, self.ask(id, &run, counts));\n        \
          } else {\n            \
-         if permitted {\n                \
+         if counts {\n                \
          // The change was undone during the run; its failure does not make that less of a contention.\
          \n                \
          notices.extend(self.record_outcome(id, &run, true));\n            \
@@ -78,13 +80,15 @@ pub(crate) const ALL: &[Breakage] = &[
          }\n        \
          self.close(record, station, notices);",
         "        let (permitted, station) = (run.station == Station::Applying, run.station);\n        \
+         // A retry that changes nothing repairs nothing. An adversary can be so fast that no apply gets as far.\n        \
+         let counts = permitted && (touched || run.causes.has(Causes::EVENT));\n        \
          let mut notices: Vec<Notice> =\n            \
          permitted.then_some(Notice::Ran(id, run.id, outcome)).into_iter().collect();\n        \
          let record = Record { owes, ..record(id, &run, (outcome, stamp)) };\n        \
          if self.must_ask(id, run.stamp) {\n            \
-         notices.insert(0, self.ask(id, &run));\n        \
+         notices.insert(0, self.ask(id, &run, counts));\n        \
          } else {\n            \
-         if permitted {\n                \
+         if counts {\n                \
          // The change was undone during the run; its failure does not make that less of a contention.\
          \n                \
          notices.extend(self.record_outcome(id, &run, true));\n            \

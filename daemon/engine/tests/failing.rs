@@ -1,0 +1,43 @@
+//! E-20: failed attempts are no repairs, unless events cause them.
+
+use crate::contention::is_contended;
+use crate::environment::World;
+use crate::races::{repair, settled, sound};
+use crate::shape::{Shape, ms, v};
+use crate::step::Step;
+use steadfast_engine::{Notice, Outcome, RunVerdict};
+
+fn fail(world: &mut World) {
+    world.steps(&[Step::Checked(v(0), RunVerdict::Differs), Step::Commit]);
+    world.steps(&[Step::Ended(v(0), Outcome::Failed { touched: false })]);
+    while world.step(&Step::Commit) {}
+}
+
+/// A full disk: one event, and then retries that change nothing. The retries keep their delays.
+#[test]
+fn e20_retries_that_change_nothing_are_no_contention() {
+    let shape = Shape::of(1).all(|meta| {
+        meta.retry = None;
+        meta.delay = ms(100);
+        meta.delay_max = ms(200);
+    });
+    let mut world = settled(&[shape]);
+    world.step(&Step::Changed(v(0)));
+    let mut attempts = 0;
+    while attempts < 20 {
+        if world.in_progress(v(0)).is_some() {
+            fail(&mut world);
+            attempts += 1;
+            sound(&world);
+        }
+        world.steps(&[Step::Wait(ms(50))]);
+    }
+    assert!(world.now.0 < 20_000_000_000, "the retries keep their delays");
+    assert!(!world.told.iter().any(|notice| matches!(notice, Notice::Contended { .. })));
+    assert!(!is_contended(&world, 0));
+    while world.in_progress(v(0)).is_none() {
+        world.steps(&[Step::Wait(ms(50))]);
+    }
+    repair(&mut world, 0);
+    assert!(world.engine.is_converged());
+}
