@@ -222,6 +222,17 @@ struct Work<'a> {
     freed: bool,
 }
 
+/// The room that the entries of one resource take.
+struct Weighed {
+    resource: String,
+    /// The bytes of its entries and their contents.
+    weighs: u64,
+    /// The number of the oldest entry that may go.
+    oldest: Option<u64>,
+    /// The number of its last run, that of the first entry of the run.
+    last: u64,
+}
+
 impl Work<'_> {
     fn keep(&mut self, kept: &StoredPrior) -> Result<(), Fault> {
         let mut stored = kept.stored.clone();
@@ -314,37 +325,80 @@ impl Work<'_> {
     fn drop_beyond(&mut self, most: u64, runs: &BTreeSet<u64>) -> Result<bool, Fault> {
         let held = format!("{:?}", runs.iter().collect::<Vec<_>>());
         while self.total > most {
-            let dropped = match self.next_to_go(&held)? {
-                Some(number) => self.drop_where("number = ?1", number)?,
-                None => false,
-            };
-            if !dropped {
+            if !self.drop_some(most, &held)? {
                 return Ok(runs.is_empty());
             }
         }
         Ok(true)
     }
 
-    /// Returns the next entry to drop: the oldest of the resource with the largest weight, so that one file that
-    /// changes often does not displace the others. The entries of the last run of a resource go only if nothing else is
-    /// left, the oldest first. `held` lists runs that stay, as a JSON array.
-    fn next_to_go(&self, held: &str) -> Result<Option<u64>, Fault> {
-        let past = "SELECT oldest FROM (
-                SELECT min(number) FILTER (WHERE run NOT IN (SELECT value FROM json_each(?1)))
-                    AS oldest, max(run) AS last, sum(weight + coalesce(stored, 0)) AS weighs
-                FROM entry LEFT JOIN content ON content.seal = entry.content GROUP BY resource)
-            WHERE oldest < last ORDER BY weighs DESC LIMIT 1";
-        let oldest = "SELECT min(number) FROM entry
-            WHERE run NOT IN (SELECT value FROM json_each(?1))";
-        for sql in [past, oldest] {
+    /// Drops the oldest entries of one resource, until the total is at most `most` bytes or another resource is to give
+    /// way; returns false if no entry can go. `held` lists runs that stay, as a JSON array.
+    ///
+    /// A resource that takes more than half of the room gives way first, then the largest one with entries before its
+    /// last run, so that one resource does not displace the others. The entries of the last run of each resource go only
+    /// if nothing else is left, the oldest first.
+    fn drop_some(&mut self, most: u64, held: &str) -> Result<bool, Fault> {
+        let all = self.weighed(held)?;
+        let large = all.iter().find(|one| one.weighs > most / 2 && one.oldest.is_some());
+        let mut past = all.iter().filter(|one| one.oldest.is_some_and(|oldest| oldest < one.last));
+        let chosen = if let Some(one) = large {
+            Some((one, u64::MAX, most / 2))
+        } else {
+            past.next().map(|one| (one, one.last, past.next().map_or(0, |next| next.weighs)))
+        };
+        let Some((one, before, down_to)) = chosen else { return self.drop_oldest(most, held) };
+        let mut weighs = one.weighs;
+        let sql = "SELECT number FROM entry WHERE resource = ?1 AND number < ?2
+            AND run NOT IN (SELECT value FROM json_each(?3)) ORDER BY number";
+        let before = i64::try_from(before).unwrap_or(i64::MAX);
+        let given = (&one.resource, before, held);
+        let numbers: Vec<u64> = {
             let mut select = self.transaction.prepare_cached(sql)?;
-            let found: Option<Option<u64>> =
-                select.query_row([held], |row| row.get(0)).optional()?;
-            if let Some(number) = found.flatten() {
-                return Ok(Some(number));
+            select.query_map(given, |row| row.get(0))?.collect::<Result<_, _>>()?
+        };
+        let mut dropped = false;
+        for number in numbers {
+            if dropped && (self.total <= most || weighs <= down_to) {
+                break;
             }
+            let total = self.total;
+            dropped |= self.drop_where("number = ?1", number)?;
+            weighs = weighs.saturating_sub(total - self.total);
         }
-        Ok(None)
+        Ok(dropped)
+    }
+
+    /// Drops the oldest entries of all resources until the total is at most `most` bytes; returns false if none can go.
+    fn drop_oldest(&mut self, most: u64, held: &str) -> Result<bool, Fault> {
+        let sql = "SELECT number FROM entry WHERE run NOT IN (SELECT value FROM json_each(?1))
+            ORDER BY number LIMIT 1";
+        let mut dropped = false;
+        while self.total > most {
+            let mut select = self.transaction.prepare_cached(sql)?;
+            let found: Option<u64> = select.query_row([held], |row| row.get(0)).optional()?;
+            let Some(number) = found else { break };
+            dropped |= self.drop_where("number = ?1", number)?;
+        }
+        Ok(dropped)
+    }
+
+    /// Returns the resources with entries, the one with the largest weight first.
+    fn weighed(&self, held: &str) -> Result<Vec<Weighed>, Fault> {
+        let sql = "SELECT resource, sum(weight + coalesce(stored, 0)) AS weighs,
+                min(number) FILTER (WHERE run NOT IN (SELECT value FROM json_each(?1))), max(run)
+            FROM entry LEFT JOIN content ON content.seal = entry.content
+            GROUP BY resource ORDER BY weighs DESC";
+        let mut select = self.transaction.prepare_cached(sql)?;
+        let found = select.query_map([held], |row| {
+            Ok(Weighed {
+                resource: row.get(0)?,
+                weighs: row.get(1)?,
+                oldest: row.get(2)?,
+                last: row.get(3)?,
+            })
+        })?;
+        Ok(found.collect::<Result<_, _>>()?)
     }
 
     /// Drops one entry, and its content unless another entry uses the content.

@@ -103,6 +103,35 @@ pub(crate) fn noise(seed: u64, length: usize) -> String {
     (0..length).map(|_| letter()).collect()
 }
 
+/// A tree whose owner fills it again and again loses its own entries, also those of its last run, and those of no other
+/// resource.
+#[test]
+fn a_purged_tree_displaces_no_other_resource() {
+    let place = Stage::new(Limits { total: 1 << 20, ..Limits::default() });
+    for seed in 0..4 {
+        place.apply("other", &[("content", &noise(seed, 60_000))]);
+    }
+    let tree = place.path("tree");
+    std::fs::create_dir(&tree).unwrap();
+    let purge = [("purge", "true"), ("recurse", "true")];
+    for number in 0..500 {
+        std::fs::write(tree.join(format!("small{number}")), "").unwrap();
+    }
+    assert!(is_changed(&place.apply("tree/", &purge)));
+    for round in 0..3 {
+        for number in 0..8 {
+            let content = noise(100 + 10 * round + number, 60_000);
+            std::fs::write(tree.join(format!("large{number}")), content).unwrap();
+        }
+        assert!(is_changed(&place.apply("tree/", &purge)));
+    }
+    place.apply("other", &[("content", "last")]);
+    assert_eq!(place.entries("other").len(), 5);
+    let left = place.entries("tree/").len();
+    assert!((1..24).contains(&left), "{left}");
+    place.undo("other", None).expect("it is there");
+}
+
 /// The size limit deletes entries of the resource with the most data, and of no other.
 #[test]
 fn the_size_limit_deletes_from_the_largest_resource() {
