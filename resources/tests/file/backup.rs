@@ -52,3 +52,22 @@ fn a_copy_takes_no_room_for_zeros() {
     let copy = kept.join(&names(&kept)[1]);
     assert!(fs::read(&copy).unwrap() == [vec![0; 300_000], b"end".to_vec()].concat());
 }
+
+/// A user cannot fill the disk by new names in a purged directory.
+#[test]
+fn copies_of_files_of_users_are_bounded() {
+    demand_root();
+    let (host, dir) = (Host::default(), scratch());
+    let (held, kept) = held(dir.path());
+    for number in 0..10_000 {
+        fs::File::create(kept.join(format!("x{number}"))).unwrap();
+    }
+    let big = dir.path().join("big");
+    fs::write(&big, "a file of root").unwrap();
+    made(&host, &held);
+    fs::write(&big, "a file of a user").unwrap();
+    std::os::unix::fs::chown(&big, Some(65534), None).unwrap();
+    let words = refused(&host, &held);
+    assert!(words.contains("the backup directory has 10001 files"), "{words}");
+    assert_eq!(fs::read_to_string(&big).unwrap(), "a file of a user");
+}

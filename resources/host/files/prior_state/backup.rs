@@ -23,6 +23,12 @@ const KEPT: usize = 10;
 /// The size limit in bytes without a history; with a history, its `max_file` is the limit.
 const LARGEST: u64 = 10 << 20;
 
+/// The number of files in the directory from which no more copies of files of other users are made.
+const MOST: usize = 10_000;
+
+/// The bytes in the directory from which no more copies of files of other users are made.
+const ROOM: u64 = 1 << 30;
+
 /// The number of attempts with new names when a name is taken.
 const ATTEMPTS: usize = 10;
 
@@ -58,6 +64,7 @@ impl Files {
                 return Err(no_directory(directory));
             };
             self.guard_keeping(&inside, directory)?;
+            self.guard_room(&inside, (spot, found), directory)?;
             let newest = copies(&inside, &stem)?.pop();
             if self.is_kept(directory, newest.as_ref(), &content)? {
                 return Ok(());
@@ -94,6 +101,30 @@ impl Files {
             Some(seen) => copy.holds(&seen, content, &CancellationToken::new()),
             None => Ok(false),
         }
+    }
+
+    /// Rejects another copy of a file of another user in a full directory: the copies are root's, and a user could fill
+    /// the disk by new names that a purge removes.
+    fn guard_room(
+        &self,
+        inside: &Entry<'_>,
+        (spot, found): (&Entry<'_>, &EntryStat),
+        directory: &Path,
+    ) -> Result<(), Fault> {
+        if !self.is_strangers(found) {
+            return Ok(());
+        }
+        let (files, bytes) = taken(inside)?;
+        if files < MOST && bytes.saturating_add(found.size) <= ROOM {
+            return Ok(());
+        }
+        let why = format!("the backup directory has {files} files with {} MiB", bytes >> 20);
+        let hint = format!(
+            "delete copies in {}: files of users are copied up to {MOST} files and {} MiB",
+            directory.display(),
+            ROOM >> 20
+        );
+        Err(Fault::refused(said("replace or remove", spot.path, &why).hint(hint)))
     }
 
     fn guard_keeping(&self, copy: &Entry<'_>, directory: &Path) -> Result<(), Fault> {
@@ -152,6 +183,23 @@ fn drop_oldest(permit: &Permit, copy: &Entry<'_>, stem: &OsString) -> Result<(),
         }
     }
     Ok(())
+}
+
+/// Returns the number of entries of a directory and the bytes that they take.
+fn taken(inside: &Entry<'_>) -> Result<(usize, u64), Fault> {
+    let listed = crate::host::files::content::read::open_listed(&inside.directory, Path::new("."))?;
+    let (mut files, mut bytes) = (0, 0_u64);
+    for entry in Entries::read_from(&listed).map_err(Fault::os("list"))?.flatten() {
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        if let Ok(seen) = statat(&listed, name, AtFlags::SYMLINK_NOFOLLOW) {
+            files += 1;
+            bytes = bytes.saturating_add(u64::try_from(seen.st_blocks).unwrap_or(0) * 512);
+        }
+    }
+    Ok((files, bytes))
 }
 
 /// Returns the existing copies, oldest first: their names sort by time.
