@@ -86,6 +86,26 @@ fn a_group_may_look() {
     as_user(&host, (0, 0), &with(&["status"])).exits(0);
 }
 
+/// Events show the values of differences to root only: members of the group may be unable to read the file. Needs root.
+#[test]
+fn a_group_sees_no_values() {
+    assert!(is_root(), "this test must run as root");
+    let host = Host::with(
+        "graph: g\nresources:\n  line:\n  - {name: l, path: $DIR/l, match: ^pw, line: pw new-1f3}\n",
+    );
+    host.write("l", "pw old-7c2\n").chmod("", 0o755);
+    let daemon = host.run(&["--socket", "$DIR/run/socket", "--socket-group", "64123"]);
+    daemon.wait_for_of("changed", "line[l]");
+    host.wait_until("it listens", || host.exists("run/socket"));
+    let events = ["events", "--json", "--socket", "$DIR/run/socket"];
+    host.wait_until("it is recorded", || {
+        as_user(&host, (0, 0), &events).stdout.contains("old-7c2")
+    });
+    let seen = as_user(&host, (65534, GROUP), &events).exits(0).stdout.clone();
+    assert!(seen.contains("line[l]") && seen.contains("not shown"), "{seen}");
+    assert!(!seen.contains("old-7c2") && !seen.contains("new-1f3"), "{seen}");
+}
+
 /// Opens event connections of one user of the group.
 fn followers(host: &Host, uid: u32, number: usize) -> Vec<UnixStream> {
     let path = host.path("run/socket");

@@ -2,6 +2,7 @@
 
 use crate::api::{Event, PROTOCOL, Reply, ReplySink};
 use crate::events::{Next, PublishedEvent, Reader, Stream, Subscriber, Unreadable, Wanted};
+use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
 
@@ -18,12 +19,46 @@ const PAGE: usize = 1000;
 pub(in crate::workers) struct EventQuery<'a> {
     pub(in crate::workers) events: &'a Stream,
     pub(in crate::workers) wanted: Wanted,
+    /// True if the caller may not see the values before and after changes: they can be contents that the caller cannot
+    /// read.
+    pub(in crate::workers) hides_values: bool,
 }
 
 /// Adds an event, as JSON, to the lines of a reply: the form of [`Data::Event`](crate::api::Data::Event). The JSON is
-/// shared by all subscribers.
-fn push(lines: &mut String, json: &str) {
-    push_data(lines, "event", json);
+/// shared by all subscribers that may see the values.
+fn push(lines: &mut String, json: &str, hides_values: bool) {
+    if hides_values && json.contains(DIFFERENCES) {
+        push_data(lines, "event", &without_values(json));
+    } else {
+        push_data(lines, "event", json);
+    }
+}
+
+/// The field of events with the values before and after a change.
+const DIFFERENCES: &str = "differences";
+
+/// Returns an event without the values of its differences; their names stay.
+fn without_values(json: &str) -> String {
+    fn hide(value: &mut Value) {
+        match value {
+            Value::Object(fields) => {
+                let differences = fields.get_mut(DIFFERENCES).and_then(Value::as_array_mut);
+                for field in differences.into_iter().flatten().filter_map(Value::as_object_mut) {
+                    for side in ["from", "to"] {
+                        if let Some(value) = field.get_mut(side) {
+                            *value = "not shown".into();
+                        }
+                    }
+                }
+                fields.values_mut().for_each(hide);
+            }
+            Value::Array(values) => values.iter_mut().for_each(hide),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    let mut event = serde_json::from_str(json).unwrap_or_default();
+    hide(&mut event);
+    event.to_string()
 }
 
 /// Adds data to the lines of a reply, in the form of [`ReplyLine`](crate::api::ReplyLine).
@@ -73,7 +108,7 @@ impl EventQuery<'_> {
         if standing.trouble.is_some() {
             let mut lines = String::new();
             for event in lately.iter().filter(|event| event.number.is_none()) {
-                push(&mut lines, event.json());
+                push(&mut lines, event.json(), self.hides_values);
             }
             replies.send_lines(&lines).await;
         }
@@ -91,14 +126,14 @@ impl EventQuery<'_> {
         replies: &mut dyn ReplySink,
     ) -> Result<(), Unreadable> {
         while from <= last {
-            let wanted = self.wanted.clone();
+            let (wanted, hides_values) = (self.wanted.clone(), self.hides_values);
             let page = blocking(move || {
                 let events = reader.read(from, last, PAGE)?;
                 let next = events.last().and_then(|event| event.number).map(|number| number + 1);
                 let mut lines = String::new();
                 let fits = |event: &&PublishedEvent| wanted.admits(event);
                 for event in events.iter().filter(fits) {
-                    push(&mut lines, event.json());
+                    push(&mut lines, event.json(), hides_values);
                 }
                 Ok::<_, Unreadable>((reader, next, lines))
             });
@@ -121,7 +156,9 @@ impl EventQuery<'_> {
             lines.clear();
             loop {
                 match next {
-                    Next::Event(event) if is_wanted(&event) => push(&mut lines, event.json()),
+                    Next::Event(event) if is_wanted(&event) => {
+                        push(&mut lines, event.json(), self.hides_values);
+                    }
                     Next::Event(_) => {}
                     Next::Missed(missed) => push_missed(&mut lines, missed),
                 }
@@ -158,4 +195,17 @@ pub(super) async fn blocking<T: Send + 'static>(
 ) -> Result<T, Unreadable> {
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|error| Err(Unreadable::other(error.to_string())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_values;
+
+    #[test]
+    fn values_of_differences_are_hidden() {
+        let event = r#"{"number":1,"data":{"changed":{"differences":[{"aspect":"line","from":"pw a","to":"pw b"}]}}}"#;
+        let hidden = without_values(event);
+        assert!(hidden.contains("line") && !hidden.contains("pw "), "{hidden}");
+        assert!(hidden.contains(r#""number":1"#), "{hidden}");
+    }
 }

@@ -124,7 +124,8 @@ impl DaemonRequestHandler {
             Request::Events { follow, resources, from, since, most, debug } => {
                 let resources = self.recorded_names(resources).await?;
                 let wanted = Wanted { from, since, resources, most, details: debug };
-                let telling = EventQuery { events: &self.shared.stream, wanted };
+                let hides_values = !caller.is_trusted();
+                let telling = EventQuery { events: &self.shared.stream, wanted, hides_values };
                 telling.tell(&self.shared.state_directory, follow, replies).await?;
             }
             Request::Workers => {
