@@ -54,6 +54,19 @@ pub enum HostObject {
 }
 
 impl HostObject {
+    /// The absence of the users that a graph removes. The groups that it removes come after it: a group can be the primary
+    /// group of such a user.
+    #[must_use]
+    pub fn removed_users() -> Self {
+        Self::Other("absence", "the removed users".to_owned())
+    }
+
+    /// The absence of a mount, after which its directory can be removed.
+    #[must_use]
+    pub fn ended_mount(point: &Path) -> Self {
+        Self::Other("absence", format!("the mount at {}", point.display()))
+    }
+
     /// Returns the larger objects that include this one: all members of the group of a membership, the values
     /// above a value. An exclusive claim on one of them contradicts a claim on this object.
     #[must_use]

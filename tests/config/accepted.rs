@@ -395,6 +395,16 @@ fn thousands_of_edges_left_out_are_a_few_warnings() {
     assert_eq!(more, 1, "{said:?}");
 }
 
+/// Absent objects go in the order in which the host lets them go: users before groups, a mount before its directory.
+#[test]
+fn absent_objects_have_an_order() {
+    let text = "graph: g\nresources:\n  group:\n  - {name: staff2, state: absent}\n  user:\n  - {name: alice, state: absent}\n  file:\n  - {name: /mnt/x/, state: absent}\n  mount:\n  - {name: /mnt/x, state: absent}\n";
+    let found = edges(&crate::language::accepted(&[("web.yaml", text)]));
+    for (from, to) in [("user[alice]", "group[staff2]"), ("mount[/mnt/x]", "file[/mnt/x/]")] {
+        assert!(found.iter().any(|edge| edge.starts_with(from) && edge.ends_with(to)), "{found:?}");
+    }
+}
+
 /// The ends of an edge are texts, as in `after`, or maps.
 #[test]
 fn the_ends_of_an_edge_are_texts_or_maps() {

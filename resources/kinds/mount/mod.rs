@@ -196,10 +196,16 @@ fn resource(
         if row_at == 1 { elements.insert(0, live) } else { elements.push(live) }
     }
     let removal = || Removal::new().with("state", Value::Text("absent".to_owned()));
+    let ended = HostObject::ended_mount(&point);
     let object = HostObject::Mount(point);
+    let provided = match state {
+        State::Mounted => Some(object.clone()),
+        State::Unmounted | State::Absent => Some(ended),
+        State::Present => None,
+    };
     let extra = Footprint {
-        claims: vec![Claim::exclusive(object.clone()).creating(is_declared)],
-        provides: (state == State::Mounted).then_some(object).into_iter().collect(),
+        claims: vec![Claim::exclusive(object).creating(is_declared)],
+        provides: provided.into_iter().collect(),
         requires,
         ..Footprint::default()
     };

@@ -278,6 +278,8 @@ impl ValueSet for User {
             if self.group.is_none() {
                 provides.push(HostObject::Group(self.name.clone()));
             }
+        } else {
+            provides.push(HostObject::removed_users());
         }
         Footprint {
             claims: self.claims(),

@@ -49,11 +49,12 @@ impl File {
                 needs.extend(paths.iter().map(|path| Need::tree(path, "its fragments")));
             }
             Shape::Directory(Some(path)) => needs.push(Need::tree(path, "its source")),
-            Shape::Regular(_)
-            | Shape::Directory(None)
-            | Shape::Link(_)
-            | Shape::Absent
-            | Shape::IfThere { .. } => {}
+            Shape::Absent => {
+                let ended = HostObject::ended_mount(&self.path);
+                needs.push(Need::exact(ended, "is unmounted before its directory is removed"));
+            }
+            Shape::Regular(_) | Shape::Directory(None) | Shape::Link(_) | Shape::IfThere { .. } => {
+            }
         }
         needs.extend(self.owner.iter().filter_map(|name| Need::user(name, "its owner")));
         needs.extend(self.group.iter().filter_map(|name| Need::group(name, "its group")));
