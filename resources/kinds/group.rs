@@ -274,8 +274,8 @@ impl ValueSet for Group {
 
     fn footprint(&self) -> Footprint {
         let own = HostObject::Group(self.name.clone());
-        let watch = ["/etc/group"].into_iter().chain(self.members.as_ref().map(|_| "/etc/passwd"));
-        let watch = watch.map(|path| WatchSource::Path { path: PathBuf::from(path), below: false });
+        let path = |path| WatchSource::Path { path: PathBuf::from(path), below: false };
+        let watch = ["/etc/group", "/etc/passwd"].map(path);
         let mut claims = vec![Claim::exclusive(own.clone()).creating(self.is_present)];
         let mut requires = Vec::new();
         if let Some(members) = self.members.as_ref().filter(|_| self.is_present) {
@@ -286,11 +286,15 @@ impl ValueSet for Group {
             }));
             requires.extend(members.iter().filter_map(|name| Need::user(name, "is a member")));
         }
+        if !self.is_present {
+            let because = "is removed before the groups";
+            requires.push(Need::exact(HostObject::removed_users(), because));
+        }
         Footprint {
             claims,
             provides: if self.is_present { vec![own] } else { Vec::new() },
             requires,
-            watch: watch.collect(),
+            watch: watch.into(),
             reads: vec![PathBuf::from("/etc/group")],
             removal: (self.is_present && self.name != "root")
                 .then(|| Removal::new().with("state", Value::Text("absent".to_owned()))),
