@@ -2,6 +2,7 @@
 
 use crate::driver::commands::undo::PUT_BACK;
 use steadfast_resources::Restoring;
+use steadfast_resources::host::systemd::Bus;
 use steadfast_resources::{CheckRequest, CheckResult, Failure, Host, Outcome, Permit};
 use tokio_util::sync::CancellationToken;
 
@@ -37,6 +38,18 @@ pub(super) fn put_back(
             Outcome::Interrupted => Err(Failure::new("the undo was cancelled before it was done")),
         }
     };
+    wait_for(work)
+}
+
+/// Lets systemd read its unit files after an undo has restored one of them; returns the failure as a line. Blocks.
+pub(super) fn read_units(host: &Host, permit: &Permit) -> Option<String> {
+    let reloaded = wait_for(async { host.systemd().reload(Bus::System, permit).await.map(drop) });
+    let trouble = reloaded.err()?;
+    let what = trouble.what.replace('\n', ": ");
+    Some(format!("systemd has not read its unit files, run `systemctl daemon-reload`: {what}"))
+}
+
+fn wait_for<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     if let Ok(handle) = tokio::runtime::Handle::try_current() {
         return handle.block_on(work);
     }

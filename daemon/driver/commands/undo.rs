@@ -2,7 +2,7 @@
 //! drift.
 
 use crate::driver::temp_cleanup::clean_up;
-use crate::driver::undo_values::put_back;
+use crate::driver::undo_values::{put_back, read_units};
 use crate::driver::{Driver, DriverEvent};
 use crate::history::{History, HistoryError, UNDO, Undo, Undoable};
 use crate::store::AuditEntry;
@@ -20,6 +20,9 @@ use tokio_util::sync::CancellationToken;
 
 /// The prefix of each restored path in the message of a partly failed undo.
 pub const PUT_BACK: &str = "already restored:";
+
+/// The folder of the unit files of this host: systemd reads them again when one is restored.
+const UNITS: &str = "/etc/systemd/system";
 
 /// The prefix of each failure of an undo after the first.
 const NOT_PUT_BACK: &str = "not restored:";
@@ -116,13 +119,17 @@ pub fn undo(
     let permit = key.mint(cancel.clone(), keeper.into());
     let (mut before, mut same) = (Vec::new(), Vec::new());
     let (mut failed, mut directories) = (Vec::new(), RestoredDirectories::default());
+    let mut has_units = false;
     for (path, former) in steps {
         let name = printable(&path);
         match host.files().restore(&permit, (&path, &former), &mut directories) {
             Ok(done) if done.is_empty() => {
                 same.push(format!("{name}: already in the former state"));
             }
-            Ok(done) => before.push(format!("{name}: {}", done.join(", "))),
+            Ok(done) => {
+                has_units |= path.starts_with(UNITS);
+                before.push(format!("{name}: {}", done.join(", ")));
+            }
             // The other steps go on, unless the undo was cancelled.
             Err(fault) => {
                 let (is_cut_off, touched) = (matches!(fault.why, Why::Revoked), fault.touched);
@@ -135,6 +142,9 @@ pub fn undo(
                 }
             }
         }
+    }
+    if has_units {
+        before.extend(read_units(host, &permit));
     }
     if let Some(restoring) = restoring.filter(|_| failed.is_empty()) {
         let name = &what.resource;
