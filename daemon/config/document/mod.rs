@@ -2,10 +2,11 @@
 //!
 //! A document must never know a kind or a field. One document holds the nodes of one source file, as one use of that
 //! file sees them: a module that is used twice gives two documents. Reading order: `tree` (nodes), `parse` (text to
-//! nodes), and this file (a tree with its source and its origin).
+//! nodes), `value_limit` (the number of values), and this file (a tree with its source and its origin).
 
 pub(super) mod parse;
 pub(super) mod tree;
+pub(super) mod value_limit;
 
 use super::source_file::Span;
 use std::collections::HashMap;

@@ -24,7 +24,9 @@ pub(super) mod text;
 pub(super) mod values;
 pub(super) mod words;
 
+use super::document::parse::parse_counted;
 use super::document::tree::{Node, Tree};
+use super::document::value_limit::{Contents, ValueCount};
 use super::document::{Document, Inactivity, Origin};
 use super::problem::code::Code;
 use super::problem::{Place, Problem, Problems, quoted};
@@ -130,6 +132,8 @@ struct Expander<'a> {
     templates: TemplateCache,
     documents: Vec<Document>,
     used: Used,
+    /// The values of the files that were read.
+    values: ValueCount,
     is_complete: bool,
     uses: UseRecord,
     /// The declared probes by instance.
@@ -205,6 +209,7 @@ fn new_expander<'a>(
         templates: TemplateCache::default(),
         documents: Vec::new(),
         used: Used::default(),
+        values: ValueCount::default(),
         is_complete: true,
         uses: UseRecord::default(),
         probes: HashMap::new(),
@@ -249,14 +254,20 @@ impl Expander<'_> {
         }
     }
 
-    /// Parses a source file; returns `None` after reporting its problems.
+    /// Parses a graph file or a file of a module; returns `None` after reporting its problems.
     fn parse_source(&mut self, number: usize) -> Option<Arc<Parsed>> {
+        self.parse_as(number, Contents::Graph)
+    }
+
+    /// Parses a source file; returns `None` after reporting its problems.
+    fn parse_as(&mut self, number: usize, contents: Contents) -> Option<Arc<Parsed>> {
         let file = Arc::clone(self.inputs.sources.get(number)?);
         if let Some(known) = self.parsed.get(&file.path) {
             return Some(Arc::clone(known));
         }
         let is_text = super::read::refused_characters::check_characters(&file, self.problems);
-        let tree = is_text.then(|| super::document::parse::parse(&file, self.problems)).flatten();
+        let counted = (contents, &mut self.values);
+        let tree = is_text.then(|| parse_counted(&file, counted, self.problems)).flatten();
         let Some(tree) = tree.map(Tree::into_owned) else {
             self.is_complete = false;
             return None;

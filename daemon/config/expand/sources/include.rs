@@ -2,6 +2,7 @@
 
 use crate::config::document::Origin;
 use crate::config::document::tree::Node;
+use crate::config::document::value_limit::Contents;
 use crate::config::expand::evaluate::Vars;
 use crate::config::expand::resources::conditions::Condition;
 use crate::config::expand::resources::name_within;
@@ -205,8 +206,8 @@ impl Expander<'_> {
         self.scalar_expression(&context.at_load(), node)?.embedded_text()
     }
 
-    /// Reads and parses a file that a file names by a relative path; `None` if there is no such file.
-    pub(in crate::config::expand) fn open_file(
+    /// Reads and parses a file of variables that a file names by a relative path; `None` if there is no such file.
+    pub(in crate::config::expand) fn open_variables(
         &mut self,
         context: &Context,
         text: &str,
@@ -214,7 +215,7 @@ impl Expander<'_> {
         let path = context.parsed.file.base.join(text);
         let display = display_beside(&context.parsed.file.display, text, &path);
         let Some(number) = self.inputs.read(&path, &display)? else { return Ok(None) };
-        Ok(self.parse_source(number))
+        Ok(self.parse_as(number, Contents::Variables))
     }
 }
 

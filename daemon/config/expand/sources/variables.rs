@@ -1,6 +1,7 @@
 //! The definitions of variables, in layers: the lowest definition gives the type, the highest the value.
 
 use crate::config::document::tree::Node;
+use crate::config::document::value_limit::Contents;
 use crate::config::expand::evaluate::{Scope, Vars};
 use crate::config::expand::sources::variable_values::VariablePass;
 use crate::config::expand::{Context, Expander};
@@ -97,7 +98,7 @@ impl Expander<'_> {
             return;
         };
         let Some(path) = self.static_path(context, file) else { return };
-        match self.open_file(context, &path) {
+        match self.open_variables(context, &path) {
             Ok(Some(parsed)) => self.define_parsed(&parsed, context, 1),
             Ok(None) if is_optional => {}
             Ok(None) => {
@@ -116,7 +117,7 @@ impl Expander<'_> {
             let absolute = std::path::absolute(&path).unwrap_or(path);
             match self.inputs.read(&absolute, &display) {
                 Ok(Some(number)) => {
-                    if let Some(parsed) = self.parse_source(number) {
+                    if let Some(parsed) = self.parse_as(number, Contents::Variables) {
                         let context = self.context_of(parsed);
                         self.define_parsed_at(&context, 2);
                     }
