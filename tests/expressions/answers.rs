@@ -69,7 +69,7 @@ fn wrong_expressions_get_answers_that_show_the_correction() {
         ("1 +", "expected a value, found the end of the expression"),
         ("(1", "expected `)`, found the end of the expression"),
         ("99999999999999999999", "`99999999999999999999` is too large an integer (64 bits)"),
-        ("vars.big + 1", "the result is 9223372036854775808: overflow of an int of 64 bits"),
+        ("vars.big + 1", "`+` gives 9223372036854775808: overflow of an int of 64 bits"),
         ("vars.x // 0", "cannot calculate `3 // 0`: division by zero"),
         ("vars.none | length / 0", "cannot calculate `0 / 0`: division by zero"),
         ("vars.numbers[9]", "the list has 3 items, no item 9"),
@@ -133,5 +133,27 @@ fn texts_with_wrong_expressions_are_refused() {
             .and_then(|parts| check_text(&parts, &world().environment()))
             .expect_err(text);
         assert_eq!(found.message, wanted, "{text}");
+    }
+}
+
+#[test]
+fn an_overflow_names_its_operation() {
+    for (text, wanted) in [
+        (
+            "vars.big * vars.big > 0",
+            "`*` gives 85070591730234615847396907784232501249: overflow of an int of 64 bits",
+        ),
+        ("vars.big + 1 - 1", "`+` gives 9223372036854775808: overflow of an int of 64 bits"),
+        ("0 - vars.big - 2 < 0", "`-` gives -9223372036854775809: overflow of an int of 64 bits"),
+        (
+            "-(0 - vars.big - 1) == 0",
+            "`-` gives 9223372036854775808: overflow of an int of 64 bits",
+        ),
+        (
+            "(0 - vars.big - 1) // -1 == 0",
+            "`//` gives 9223372036854775808: overflow of an int of 64 bits",
+        ),
+    ] {
+        assert_eq!(problem_of(text).message, wanted, "{text}");
     }
 }
