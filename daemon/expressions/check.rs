@@ -333,9 +333,13 @@ fn default_type(value: &Node, other: &Node, environment: &Environment) -> Typed 
         let message = "`default` stands after a name, such as `params.x`";
         return Err(wrong(value, Cause::Type, message));
     };
+    if environment.is_absent(path) {
+        return type_of(other, environment);
+    }
     let found = environment.resolve(path, value.range())?;
-    let is_parameter = path.first().is_some_and(|root| root == "params");
-    if found.optional.is_none() && !is_parameter {
+    let may_be_absent =
+        path.first().is_some_and(|root| root == "params") || environment.is_open(path);
+    if found.optional.is_none() && !may_be_absent {
         let name = shortened(&path.join("."));
         return Err(wrong(value, Cause::Type, format!("`{name}` is never absent"))
             .hint("remove `default`, or mark the key as optional in the declaration"));

@@ -14,6 +14,8 @@ use std::sync::Arc;
 pub struct Environment {
     roots: Vec<Root>,
     refused: Vec<(String, String)>,
+    /// The maps whose keys differ between hosts, each with the advice about an absent key.
+    open: Vec<(String, String)>,
     /// True if the message about an unknown key looks at few of the known ones only.
     is_brief: bool,
 }
@@ -75,6 +77,48 @@ impl Environment {
         self
     }
 
+    /// Lets a map lack any key: `default` may follow a name in it, whether the map has the key or not. `advice` is the
+    /// hint about an absent key without a default, with `{}` for the key.
+    #[must_use]
+    pub fn with_open_map(mut self, name: &str, advice: impl Into<String>) -> Self {
+        self.open.push((name.to_owned(), advice.into()));
+        self
+    }
+
+    /// Returns true if the name lies below a map that may lack any key.
+    pub(super) fn is_open(&self, path: &[String]) -> bool {
+        self.advice_if_absent(path).is_some()
+    }
+
+    /// Returns true if the name lies below a map that may lack any key, and there is no such key.
+    pub(super) fn is_absent(&self, path: &[String]) -> bool {
+        let Some((first, keys)) = path.split_first() else { return false };
+        let mut at = self.root_type(first);
+        for key in keys {
+            match at {
+                Some(ValueType::Map(known)) => at = known.get(key).map(|it| &it.value_type),
+                _ => return false,
+            }
+            if at.is_none() {
+                return self.is_open(path);
+            }
+        }
+        false
+    }
+
+    /// Adds the advice about an absent key of an open map.
+    fn with_advice(&self, error: ExpressionError, path: &[String], key: &str) -> ExpressionError {
+        let Some(advice) = self.advice_if_absent(path) else { return error };
+        let advice = advice.replace("{}", &shortened(key));
+        error.hint(format!("{advice}, or write `{} | default(VALUE)`", shown_name(path)))
+    }
+
+    fn advice_if_absent(&self, path: &[String]) -> Option<&str> {
+        let dotted = path.join(".");
+        let is_meant = |name: &String| dotted != *name && lies_below(&dotted, name);
+        self.open.iter().find(|(name, _)| is_meant(name)).map(|(_, advice)| advice.as_str())
+    }
+
     /// Chooses between messages that name the nearest of all known keys and messages that look at few of them: the
     /// search among thousands of names takes long for thousands of problems.
     #[must_use]
@@ -120,7 +164,8 @@ impl Environment {
                     let Some(found) = known.get(key) else {
                         let known: Vec<&str> =
                             known.keys().map(String::as_str).take(self.most_listed()).collect();
-                        return Err(unknown_key(root, keys, index, &known, range));
+                        let error = unknown_key(root, keys, index, &known, range);
+                        return Err(self.with_advice(error, path, key));
                     };
                     (&found.value_type, found.optional)
                 }
