@@ -3,9 +3,10 @@
 use crate::expressions::error::{Cause, ExpressionError};
 use crate::expressions::syntax::advice::shown_name;
 use crate::expressions::syntax::parse::shortened;
-use crate::expressions::value_type::ValueType;
+use crate::expressions::value_type::{MapKey, ValueType};
 use crate::nearest_name::nearest;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The names of one place: each root (`vars`, `facts`, `params`, `item`, `probe`) with its type, and the names that are
@@ -154,7 +155,7 @@ impl Environment {
             None => return Err(wrong("expected a name".to_owned())),
         };
         let Some(root) = self.roots.iter().find(|root| root.name == first) else {
-            return Err(self.unknown_root(first, range));
+            return Err(self.unknown_root(path, range));
         };
         let mut resolved =
             Resolved { value_type: Cow::Borrowed(&*root.value_type), optional: None };
@@ -185,13 +186,42 @@ impl Environment {
         Ok(resolved)
     }
 
-    fn unknown_root(&self, name: &str, range: (usize, usize)) -> ExpressionError {
-        // A name without its root is the usual slip.
-        let owner = self.roots.iter().find(
-            |root| matches!(&*root.value_type, ValueType::Map(keys) if keys.contains_key(name)),
-        );
+    /// Returns the name that a name without a root stands for: `facts.os.id` of `os`, `os.id`, `os_id` and `codename`.
+    fn meant_name(&self, path: &[String]) -> Option<Vec<String>> {
+        let (name, rest) = path.split_first()?;
+        let of_root = |root: &Root| -> Option<Vec<String>> {
+            let keys = keys_of(&root.value_type)?;
+            let mut whole = vec![root.name.clone()];
+            if let Some(found) = keys.get(name) {
+                whole.extend(path.iter().cloned());
+                let is_group = root.name == "facts" && rest.is_empty();
+                let main = main_key(&found.value_type).filter(|_| is_group);
+                whole.extend(main.map(str::to_owned));
+                return Some(whole);
+            }
+            if root.name != "facts" || !rest.is_empty() {
+                return None;
+            }
+            let split = name.split_once('_');
+            let has = |group: &str, key: &str| {
+                let group = keys.get(group).and_then(|found| keys_of(&found.value_type));
+                group.is_some_and(|keys| keys.contains_key(key))
+            };
+            let group = match split.filter(|(group, key)| has(group, key)) {
+                Some((group, key)) => (group, key),
+                None => (keys.keys().find(|group| has(group, name))?.as_str(), name.as_str()),
+            };
+            whole.extend([group.0.to_owned(), group.1.to_owned()]);
+            Some(whole)
+        };
+        self.roots.iter().find_map(of_root)
+    }
+
+    fn unknown_root(&self, path: &[String], range: (usize, usize)) -> ExpressionError {
+        let name = path.first().map(String::as_str).unwrap_or_default();
         let roots = || self.roots.iter().map(|root| root.name.as_str());
-        let hint = match (owner, nearest(name, roots())) {
+        // A name without its root is the usual slip.
+        let hint = match (self.meant_name(path), nearest(name, roots())) {
             _ if name.starts_with("ansible_") => {
                 "facts have names like `facts.os.id`: `steadfast facts` lists them".to_owned()
             }
@@ -199,7 +229,7 @@ impl Environment {
                 "a field takes a secret as {secret: NAME}, a template by `values:`".to_owned()
             }
             _ if name == "item" => "add `for_each` to the entry".to_owned(),
-            (Some(root), _) => format!("write `{}.{}`", root.name, shortened(name)),
+            (Some(meant), _) => format!("write `{}`", shown_name(&meant)),
             (None, Some(near)) => format!("nearest: `{near}`"),
             (None, None) if self.roots.is_empty() => "no names are known here".to_owned(),
             (None, None) => {
@@ -215,6 +245,22 @@ impl Environment {
         };
         ExpressionError::new(Cause::Name, range, message).hint(hint)
     }
+}
+
+/// Returns the keys of a type of maps.
+fn keys_of(found: &ValueType) -> Option<&BTreeMap<String, MapKey>> {
+    match found {
+        ValueType::Map(keys) => Some(keys),
+        _ => None,
+    }
+}
+
+/// Returns the key that probably stands for a map: `id` or `name` of a map of several values.
+pub(super) fn main_key(found: &ValueType) -> Option<&str> {
+    let keys = keys_of(found)?;
+    let usual = ["id", "name", "count", "total_mb", "key", "value"];
+    let usual = usual.into_iter().find(|key| keys.contains_key(*key));
+    usual.or_else(|| keys.keys().next().map(String::as_str))
 }
 
 /// Returns the advice for a key of a list: a list is searched by `in` or `select`, and has functions.
@@ -284,6 +330,9 @@ fn unknown_key(
             ))
         }
         (None, None, false) if root.about.is_none() => Some(format!("known: {names}")),
+        (None, _, true) if root.name == "params" => {
+            Some(format!("declare it in the module: params: {{{key}: {{type: string}}}}"))
+        }
         (None, _, true) => Some(format!("`{}` is empty", root.name)),
         _ => None,
     };
