@@ -8,6 +8,7 @@ pub(super) mod parse;
 pub(super) mod tree;
 pub(super) mod value_limit;
 
+use super::problem::Place;
 use super::source_file::Span;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -39,6 +40,8 @@ pub(super) struct Origin {
     pub(super) module: String,
     /// The resources that other modules may name, as written: `file[vhost]`.
     pub(super) exports: Vec<String>,
+    /// The places of the exports whose resources must be declared.
+    pub(super) export_places: Vec<Option<Place>>,
     /// The names of the exports, as messages list them.
     pub(super) export_names: Vec<String>,
 }

@@ -131,6 +131,7 @@ impl PartReader {
             chain,
             module: instance.to_owned(),
             export_names: exports.clone(),
+            export_places: Vec::new(),
             exports,
         };
         let document = Document { origin: Arc::new(origin), ..Document::default() };

@@ -20,7 +20,7 @@ use crate::config::expand::resources::conditions::Condition;
 use crate::config::expand::resources::with_item;
 use crate::config::expand::{Context, Expander, Parsed};
 use crate::config::problem::code::Code;
-use crate::config::problem::{Problem, quoted};
+use crate::config::problem::{Place, Problem, quoted};
 use crate::expressions::{Value, ValueType};
 use crate::nearest_name::nearest;
 use std::collections::BTreeMap;
@@ -39,6 +39,8 @@ pub(in crate::config::expand) struct Module {
     pub(in crate::config::expand) param_types: Arc<ValueType>,
     /// The resources and probes that other files may name.
     pub(in crate::config::expand) exports: Vec<String>,
+    /// The places of the exports; none for a kind whose names a loop or an expression makes.
+    pub(in crate::config::expand) export_places: Vec<Option<Place>>,
     /// The names of the exports; an export without a name of its own has that of its resource.
     pub(in crate::config::expand) export_names: Vec<String>,
 }

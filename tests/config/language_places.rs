@@ -1,0 +1,43 @@
+//! Problems of modules, loops, templates and sets: all in one run, each at its own place, with a hint.
+
+use crate::language::{Tree, accepted, with_facts};
+
+#[track_caller]
+fn problems(files: &[(&str, &str)]) -> String {
+    Tree::new(files).problems(&with_facts())
+}
+
+#[track_caller]
+fn contains_all(said: &str, messages: &[&str]) {
+    for message in messages {
+        assert!(said.contains(message), "expected {message}\nfound {said}");
+    }
+}
+
+/// An export names a resource that the module declares.
+#[test]
+fn exports_name_declared_resources() {
+    let web = "graph: g\nmodules: [{use: m, as: a}, {use: m, as: b}]\n";
+    let module = |resources: &str, export: &str| {
+        format!("module: m\nexports: {{one: \"{export}\"}}\nresources: {resources}\n")
+    };
+    let wrong = module("{noop: [motd]}", "noop[modt]");
+    let said = problems(&[("web.yaml", web), ("m/m.yaml", &wrong)]);
+    contains_all(
+        &said,
+        &[
+            "m/m.yaml:2:16: module `m` exports `noop[modt]`, and does not declare it",
+            "did you mean `noop[motd]`?",
+            "rejected: 1 problem",
+        ],
+    );
+    for right in [
+        module("{noop: [motd]}", "noop[motd]"),
+        module("{noop: [{name: motd, when: false}]}", "noop[motd]"),
+        module("{noop: [{for_each: [], name: \"x${item}\"}]}", "noop[xa]"),
+        "module: m\nexports: [\"noop[a]\"]\ninclude: [x/a.yml]\n".to_owned(),
+    ] {
+        let included = ("m/x/a.yml", "resources: {noop: [a]}\n");
+        accepted(&[("web.yaml", web), ("m/m.yaml", &right), included]);
+    }
+}
