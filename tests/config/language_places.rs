@@ -41,3 +41,20 @@ fn exports_name_declared_resources() {
         accepted(&[("web.yaml", web), ("m/m.yaml", &right), included]);
     }
 }
+
+/// A file above the graph has the path in messages that leads to it.
+#[test]
+fn paths_to_folders_above_exist() {
+    let tree = Tree::new(&[
+        ("a/web.yaml", "graph: g\ninclude: [../b/c.yaml]\nmodules: [{use: ../m, as: m}]\n"),
+        ("b/c.yaml", "resources: {fiel: [a]}\n"),
+        ("m/m.yaml", "module: m\nresources: {fiel: [b]}\n"),
+    ]);
+    let above = std::process::Command::new(env!("CARGO_BIN_EXE_steadfast"))
+        .args(["check", "web.yaml"])
+        .current_dir(tree.path("a"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8(above.stderr).unwrap();
+    contains_all(&said, &["../b/c.yaml:1:13: ", "../m/m.yaml:2:13: "]);
+}

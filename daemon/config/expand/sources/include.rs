@@ -9,7 +9,7 @@ use crate::config::expand::resources::name_within;
 use crate::config::expand::{Context, DEEPEST, Expander, GRAPH_KEYS, MODULE_KEYS, Parsed};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 /// An included file as written.
@@ -231,9 +231,24 @@ pub(in crate::config::expand) fn display_beside(
     let folder = Path::new(display).parent().unwrap_or_else(|| Path::new(""));
     let relative = Path::new(written).parent().unwrap_or_else(|| Path::new(""));
     let name = path.file_name().unwrap_or_default();
-    crate::config::expand::sources::inputs::normal(&folder.join(relative).join(name))
-        .display()
-        .to_string()
+    without_detours(&folder.join(relative).join(name)).display().to_string()
+}
+
+/// Returns a path without `.`, and without each `..` that a folder stands before.
+fn without_detours(path: &Path) -> PathBuf {
+    let mut shown = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => match shown.components().next_back() {
+                Some(Component::Normal(_)) => drop(shown.pop()),
+                Some(Component::RootDir) => {}
+                _ => shown.push(part),
+            },
+            part => shown.push(part),
+        }
+    }
+    shown
 }
 
 /// Returns the problem of a file that is being read already, or of too many files within each other.
