@@ -58,3 +58,30 @@ fn paths_to_folders_above_exist() {
     let said = String::from_utf8(above.stderr).unwrap();
     contains_all(&said, &["../b/c.yaml:1:13: ", "../m/m.yaml:2:13: "]);
 }
+
+/// A set of an unknown kind or instance is an error; a set that a condition or a loop may empty is a warning.
+#[test]
+fn sets_of_unknown_kinds_and_instances_are_errors() {
+    let module = ("m/m.yaml", "module: m\nresources: {noop: [{name: a, when: false}]}\n");
+    let graph = |target: &str, uses: &str| {
+        format!(
+            "graph: g\nresources: {{test: [{{name: t, after: [\"{target}\"]}}]}}\nmodules: [{uses}]\n"
+        )
+    };
+    let one = "{use: m, as: shop}";
+    for (target, expected) in [
+        ("usr[*]", ["unknown kind `usr` in `usr[*]`", "did you mean `user`?"]),
+        ("shop/nop[*]", ["unknown kind `nop` in `shop/nop[*]`", "did you mean `noop`?"]),
+        ("shpo/*", ["`shpo/*`: no use of a module is named `shpo`", "did you mean `shop`?"]),
+        ("shpo/noop[*]", ["no use of a module is named `shpo`", "did you mean `shop`?"]),
+    ] {
+        let text = graph(target, one);
+        contains_all(&problems(&[("web.yaml", &text), module]), &expected);
+    }
+    let looped = "{use: m, for_each: [shop]}";
+    for (target, uses) in [("user[*]", one), ("shpo/*", looped), ("shop/noop[b*]", one)] {
+        let text = graph(target, uses);
+        let loaded = accepted(&[("web.yaml", &text), module]);
+        assert_eq!(loaded.warnings.len(), 1, "{target}: {:?}", loaded.warnings);
+    }
+}

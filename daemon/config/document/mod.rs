@@ -27,6 +27,8 @@ pub(super) struct Document {
     pub(super) notes: HashMap<usize, Note>,
     /// The edges that a use of a module gives to all resources of the module.
     pub(super) module_edges: Vec<ModuleEdge>,
+    /// True if a loop uses a module: the number of instances depends on a list.
+    pub(super) loops_modules: bool,
 }
 
 /// The origin of a document: the instance of a module, and the uses that led to it.

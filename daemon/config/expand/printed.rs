@@ -134,7 +134,9 @@ impl PartReader {
             export_places: Vec::new(),
             exports,
         };
-        let document = Document { origin: Arc::new(origin), ..Document::default() };
+        // An instance without resources is not printed: a set of its resources is no mistake.
+        let origin = Arc::new(origin);
+        let document = Document { origin, loops_modules: true, ..Document::default() };
         self.parts.push(Part { base, document, ..Part::default() });
         self.parts.len() - 1
     }

@@ -96,6 +96,7 @@ impl Expander<'_> {
             self.expand_instance(context, (item, &module), document);
             return;
         };
+        document.loops_modules = true;
         let Some(items) = self.loop_items(context, for_each) else {
             self.is_complete = false;
             return;
