@@ -59,6 +59,59 @@ fn paths_to_folders_above_exist() {
     contains_all(&said, &["../b/c.yaml:1:13: ", "../m/m.yaml:2:13: "]);
 }
 
+/// Each problem of the declarations of a module, of the values of a use and of the items of a loop.
+#[test]
+fn declarations_and_values_report_all_problems() {
+    let web = r"graph: g
+vars:
+  sites:
+    shop: { port: x, tsl: true }
+    blog: { tls: 1 }
+  users:
+  - { name: ada }
+  - { id: 1 }
+  - { id: 2 }
+modules:
+- use: m
+  as: a
+  with:
+    a: text
+    b: 9
+- { use: n, as: b }
+resources:
+  noop:
+  - for_each: { in: vars.sites, item: { port: { type: int }, tls: { type: bool, default: false } } }
+  - for_each: { in: vars.users, key: name }
+";
+    let module = "module: m\nparams: {a: {type: int}, b: {type: int, max: 5}}\nresources: {}\n";
+    let wrong = r"module: n
+params:
+  a: { type: nit, requird: true }
+  b: int
+  c: { type: int, min: x, default: z }
+resources: {}
+";
+    let said = problems(&[("web.yaml", web), ("m/m.yaml", module), ("n/n.yaml", wrong)]);
+    contains_all(
+        &said,
+        &[
+            "web.yaml:14:8: `a` of module `m` (a) wants int",
+            "web.yaml:15:8: `b` of module `m` (a) wants at most 5",
+            "web.yaml:4:19: `port` of item `shop` wants int",
+            "web.yaml:4:22: item `shop` has no `tsl`",
+            "web.yaml:5:11: item `blog` lacks `port`",
+            "web.yaml:5:18: `tls` of item `blog` wants bool",
+            "web.yaml:8:5: an item of the loop has no key `name`",
+            "web.yaml:9:5: an item of the loop has no key `name`",
+            "n/n.yaml:3:14: `nit` is no type of a parameter",
+            "n/n.yaml:3:19: unknown key `requird`",
+            "n/n.yaml:4:3: `b` needs a type",
+            "write b: {type: int}",
+            "n/n.yaml:5:24: `min` of `c` should be a number",
+        ],
+    );
+}
+
 /// A set of an unknown kind or instance is an error; a set that a condition or a loop may empty is a warning.
 #[test]
 fn sets_of_unknown_kinds_and_instances_are_errors() {

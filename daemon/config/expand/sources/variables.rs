@@ -210,6 +210,30 @@ impl Expander<'_> {
         }
     }
 
+    /// Returns the list or map of a loop as it is written: that of the loop itself, or that of the variable that it
+    /// names. Of a computed list, the node of the expression is returned.
+    pub(in crate::config::expand) fn written_list(
+        &self,
+        context: &Context,
+        node: usize,
+    ) -> (Context, usize) {
+        let here = || (context.clone(), node);
+        let Some(name) = context.text_of(node).and_then(|text| text.trim().strip_prefix("vars."))
+        else {
+            return here();
+        };
+        let mut steps = name.split('.');
+        let variable = steps.next().unwrap_or_default();
+        let definition = self.variables.defined.get(variable).and_then(|all| all.last());
+        let Some(Source::Node(context, top)) = definition.map(|it| &it.written) else {
+            return here();
+        };
+        let mut step = |at: usize, step: &str| Some(context.tree().entry(at, step)?.1);
+        let found = steps.try_fold(*top, &mut step);
+        let is_written = |at: &usize| context.tree().scalar(*at).is_none();
+        found.filter(is_written).map_or_else(here, |found| (Context::clone(context), found))
+    }
+
     /// Returns the definitions of a variable, the lowest first.
     pub(in crate::config::expand) fn layers_of(
         &self,
