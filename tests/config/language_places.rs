@@ -112,6 +112,22 @@ resources: {}
     );
 }
 
+/// The keys of a template, and the maps beside it.
+#[test]
+fn wrong_forms_of_templates_are_explained() {
+    for (fields, expected) in [
+        ("template: {text: a, file: b}", ["`template` has no key `file`", "template: FILE"]),
+        ("template: {txt: a}", ["unknown key `txt` in `template`", "{text: \"…\"}"]),
+        ("template: [a]", ["found a list", "write template: FILE"]),
+        ("template: {}", ["`template` is empty", "write template: FILE"]),
+        ("template: {text: a}, with: [a]", ["`with` of a template should be a map", "{{ port }}"]),
+        ("template: {text: a}, values: x", ["`values` of a template should", "{secret: NAME}"]),
+    ] {
+        let graph = format!("graph: g\nresources: {{file: [{{name: /a, {fields}}}]}}\n");
+        contains_all(&problems(&[("web.yaml", &graph)]), &expected);
+    }
+}
+
 /// A set of an unknown kind or instance is an error; a set that a condition or a loop may empty is a warning.
 #[test]
 fn sets_of_unknown_kinds_and_instances_are_errors() {

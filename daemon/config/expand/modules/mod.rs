@@ -247,7 +247,9 @@ impl Expander<'_> {
         }
         let Some(Node::Map(pairs)) = context.tree().node(node) else {
             let what = "`with` should be a map of parameters";
-            self.report(context, node, Problem::new(Code::Param, what));
+            let example = declared.keys().next().map_or("NAME", String::as_str);
+            let hint = format!("write with: {{{example}: VALUE}}");
+            self.report(context, node, Problem::new(Code::Param, what).hint(hint));
             return None;
         };
         let mut is_wrong = false;
