@@ -28,6 +28,7 @@ mod language_messages;
 mod language_modules;
 mod language_places;
 mod language_probes;
+mod language_slips;
 mod language_work;
 mod language_world;
 mod refused;

@@ -1,6 +1,7 @@
 //! The reader's walk over `resources`.
 
 use super::receives::Received;
+use super::unknown_keys::misplaced_key;
 use super::{Entry, Reader};
 use crate::config::ast::{
     FieldValues, GraphFile, Link, Relation, Resource, ResourceSpots, claim_field,
@@ -32,6 +33,9 @@ impl<'t> Reader<'t, '_> {
             let spec = self.kinds.find(kind.key);
             if spec.is_none() {
                 self.unknown_kind(kind);
+                if misplaced_key(kind.key).is_some() {
+                    continue;
+                }
             }
             for item in self.list(kind, &what, wants).unwrap_or_default() {
                 match spec {
@@ -57,6 +61,12 @@ impl<'t> Reader<'t, '_> {
     fn named_only(&mut self, spec: &'static KindSpec, item: usize, file: &mut GraphFile) -> bool {
         let Some(name) = self.scalar(item).filter(|name| !name.is_null()) else { return false };
         let span = self.tree.span(item);
+        if let Some(rest) = name.text.strip_prefix("name:").filter(|_| name.plain) {
+            let what = format!("the resource is named `{}`", quoted(&name.text));
+            let hint = format!("write a space behind the colon: `name: {}`", quoted(rest));
+            let problem = Problem::new(Code::Doubt, what).warning().hint(hint);
+            self.say(problem.at(Some(self.place_of(span))));
+        }
         file.resources.push(Resource {
             spec,
             name: name.text.to_string(),

@@ -1,0 +1,73 @@
+//! The slips of beginners: each message alone is enough to correct the graph.
+
+use crate::language::{Tree, accepted, with_facts};
+
+/// Checks that the answer to `web.yaml` has all texts.
+#[track_caller]
+fn answers(files: &[(&str, &str)], expected: &[&str]) {
+    let said = Tree::new(files).problems(&with_facts());
+    for text in expected {
+        assert!(said.contains(text), "expected {text}\nfound {said}");
+    }
+    let first = said.lines().next().unwrap_or_default();
+    let message = first.splitn(4, ':').nth(3).unwrap_or_default();
+    assert!(message.chars().count() <= 108, "too long: {message}");
+}
+
+/// Indentation, tabs, quotes and brackets of YAML.
+#[test]
+fn wrong_yaml_names_the_line_to_correct() {
+    let of_entry = "the keys of the entry above in column 5";
+    for (body, expected) in [
+        ("\tnoop: [a]\n", ["web.yaml:3:1: expected spaces, found a tab", "replace the tab"]),
+        (
+            "  noop:\n  - name: a\n\twhen: true\n",
+            ["web.yaml:5:1: expected spaces", "replace the tab"],
+        ),
+        ("  noop:\n  - name: a\n   when: true\n", ["web.yaml:5:4: the indentation", of_entry]),
+        ("  noop:\n  - name: a\n     when: true\n", ["web.yaml:5:10: the indentation", of_entry]),
+        (
+            "  noop:\n  - name: a\n  when: true\n",
+            ["web.yaml:5:3: `when` stands where a kind is expected", "as far as its `name`"],
+        ),
+        (
+            "  noop:\n  -name: a\n",
+            [
+                "web.yaml:4:3: `-name` stands where a kind",
+                "write a space behind the dash: `- name:`",
+            ],
+        ),
+        (
+            "  file:\n  - name: /a\n    content: \"abc\n    mode: 0644\n",
+            ["a quote is not closed", "line 5 opens a quote: close it"],
+        ),
+        ("  file:\n  - {name: /a\n  noop: [a]\n", ["web.yaml:4:5: ", "close it by `}`"]),
+        (
+            "  noop\n  file: [a]\n",
+            ["a key has no colon behind it", "write `noop:` in the line above"],
+        ),
+    ] {
+        answers(&[("web.yaml", &format!("graph: g\nresources:\n{body}"))], &expected);
+    }
+}
+
+/// A name with its key, but without the space that YAML wants, is a doubtful name.
+#[test]
+fn a_key_without_a_space_is_a_doubtful_name() {
+    let loaded = accepted(&[("web.yaml", "graph: g\nresources:\n  noop:\n  - name:a\n")]);
+    let warning = loaded.warnings[0].to_json();
+    assert_eq!(warning["hint"], "write a space behind the colon: `name: a`");
+}
+
+/// `fmt` says the same as `check`.
+#[test]
+fn fmt_explains_broken_yaml_as_check_does() {
+    for (text, expected) in [
+        ("a:\n\tb: 1\n", "2:1: expected spaces, found a tab in the indentation; replace the tab"),
+        ("a:\n- b: 1\n   c: 2\n", "the keys of the entry above in column 3"),
+        ("a: \"b\nc: 1\n", "line 1 opens a quote: close it"),
+    ] {
+        let said = steadfast::config::format_graph(text).unwrap_err().to_string();
+        assert!(said.contains(expected), "expected {expected}\nfound {said}");
+    }
+}
