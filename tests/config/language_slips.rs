@@ -71,3 +71,63 @@ fn fmt_explains_broken_yaml_as_check_does() {
         assert!(said.contains(expected), "expected {expected}\nfound {said}");
     }
 }
+
+/// Words and forms of other languages in expressions, and names that lack their root.
+#[test]
+fn slips_in_expressions_get_the_correction() {
+    for (condition, expected) in [
+        ("yes", ["web.yaml:4:27: `yes` is no value; write `true`", ""]),
+        ("vars.s <> \"x\"", ["`<>` is no operator; write `!=`", ""]),
+        ("vars.s is match(\"^x\")", ["`is match` is no test", "write `vars.s | matches(\"^x\")`"]),
+        ("os == \"debian\"", ["unknown name `os`", "write `facts.os.id`"]),
+        ("os.id == \"debian\"", ["unknown name `os`", "write `facts.os.id`"]),
+        ("os_family == \"debian\"", ["unknown name `os_family`", "write `facts.os.family`"]),
+        ("facts.os == \"debian\"", ["compares a map with string", "write `facts.os.id`"]),
+    ] {
+        let text = format!(
+            "graph: g\nvars: {{s: x}}\nresources:\n  noop: [{{name: a, when: '{condition}'}}]\n"
+        );
+        answers(&[("web.yaml", &text)], &expected);
+    }
+    answers(
+        &[
+            ("web.yaml", "graph: g\nmodules: [{use: m, as: \"${}\"}]\n"),
+            ("m/m.yaml", "module: m\n"),
+        ],
+        &["web.yaml:2:", "the expression is empty", "write a name such as `vars.x`"],
+    );
+}
+
+/// Modules: a wrong folder, and parameters that the module no longer declares.
+#[test]
+fn wrong_uses_of_modules_get_the_correction() {
+    let site = ("modules/site/m.yaml", "module: m\nresources: {noop: [\"a${params.a}\"]}\n");
+    for (used, expected) in [
+        ("{use: modules/stie, as: a}", ["`modules/stie` is no module", "`modules/site`"]),
+        ("{use: module/site, as: a}", ["`module/site` is no module", "`modules/site`"]),
+        (
+            "{use: modules/site, as: a, with: {a: 1}}",
+            ["has no param `a`", "the module declares none; add params: {a: {type: string}}"],
+        ),
+        (
+            "{use: modules/site, as: a}",
+            ["no parameter `a`", "declare it in the module: params: {a: {type: string}}"],
+        ),
+    ] {
+        answers(&[("web.yaml", &format!("graph: g\nmodules: [{used}]\n")), site], &expected);
+    }
+}
+
+/// A probe that nothing declares, where it is used.
+#[test]
+fn an_unknown_probe_is_reported_where_it_is_used() {
+    let graph = "graph: g\nresources:\n  probe: [{name: x, cmd: [/bin/true], type: bool}]\n  noop:\n  - name: a\n    when: probe.x and probe.y\n  test:\n  - {name: t, text: \"${probe.xx}\"}\n";
+    answers(
+        &[("web.yaml", graph)],
+        &[
+            "web.yaml:6:23: no probe `y`; nearest: `x`",
+            "web.yaml:8:24: no probe `xx`; nearest: `x`",
+            "rejected: 2 problems",
+        ],
+    );
+}

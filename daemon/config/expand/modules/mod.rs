@@ -266,6 +266,12 @@ impl Expander<'_> {
                 let known: Vec<&str> = declared.keys().map(String::as_str).collect();
                 let hint = match near {
                     Some(near) => format!("did you mean `{near}`?"),
+                    None if known.is_empty() => {
+                        let name = quoted(&name);
+                        format!(
+                            "the module declares none; add params: {{{name}: {{type: string}}}}"
+                        )
+                    }
                     None => format!("params of the module: {}", known.join(", ")),
                 };
                 let what = format!("the module has no param `{}`", quoted(&name));

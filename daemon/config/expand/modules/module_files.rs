@@ -65,7 +65,11 @@ impl Expander<'_> {
         }
         if files.is_empty() {
             let what = format!("`{}` is no module: the folder has no .yaml file", quoted(text));
-            let hint = "a module is a folder with a file that begins with `module: NAME`";
+            let near = self.inputs.nearest_folder(&context.parsed.file.base, text);
+            let hint = near.map_or_else(
+                || "a module is a folder with a file that begins with `module: NAME`".to_owned(),
+                |near| format!("did you mean `{}`?", quoted(&near)),
+            );
             self.report(context, node, Problem::new(Code::Include, what).hint(hint));
             return None;
         }
