@@ -131,3 +131,51 @@ fn an_unknown_probe_is_reported_where_it_is_used() {
         ],
     );
 }
+
+/// Secrets of templates and their sources.
+#[test]
+fn slips_with_secrets_are_reported() {
+    let of = |value: &str| {
+        format!(
+            "graph: g\nsecrets: {{pw: {{file: /a}}}}\nresources:\n  file:\n  - {{name: /a, template: {{text: \"{{{{ p }}}}\"}}, values: {{p: {value}}}}}\n"
+        )
+    };
+    answers(&[("web.yaml", &of("pw"))], &["web.yaml:5:", "of a secret: p: {secret: NAME}"]);
+    answers(&[("web.yaml", &of("{secret: pww}"))], &["is not declared", "did you mean `pw`?"]);
+    let path =
+        "graph: g\nvars: {x: a}\nsecrets: {pw: {file: \"/a/${vars.x}\"}}\nresources: {noop: [a]}\n";
+    let loaded = accepted(&[("web.yaml", path)]);
+    let warning = loaded.warnings[0].to_json();
+    assert!(warning["what"].as_str().unwrap().contains("in `secrets` is not evaluated"));
+    assert_eq!(warning["places"][0]["line"], 3);
+}
+
+/// A label that `-l` could not select.
+#[test]
+fn labels_can_be_selected() {
+    for label in ["\"a b\": c", "\"\": c", "\"a=b\": c", "a: \"b,c\""] {
+        let text = format!("graph: g\nresources:\n  noop:\n  - {{name: a, labels: {{{label}}}}}\n");
+        answers(&[("web.yaml", &text)], &["web.yaml:4:24: ", "of a label", "-l NAME=VALUE"]);
+    }
+    accepted(&[(
+        "web.yaml",
+        "graph: g\nresources: {noop: [{name: a, labels: {a.b/c: \"x y\"}}]}\n",
+    )]);
+}
+
+/// A tag behind very long text is refused: minijinja counts columns in 16 bits.
+#[test]
+fn a_tag_beyond_the_last_column_is_refused() {
+    let graph = "graph: g\nresources: {file: [{name: /a, template: a.j2}]}\n";
+    let long = "x".repeat(66_000);
+    let message = "a tag stands beyond column 65000: break the line: a.j2:1:65001";
+    for tag in ["{{ § }}", "{{ 'a }}", "{{ 1 + }}", "{% if %}", "{{"] {
+        answers(&[("web.yaml", graph), ("a.j2", &format!("{long}{tag}"))], &[message]);
+    }
+    let included = format!("{long}{{{{ § }}}}");
+    answers(
+        &[("web.yaml", graph), ("a.j2", "{% include 'b.j2' %}"), ("b.j2", &included)],
+        &["a tag stands beyond column 65000"],
+    );
+    accepted(&[("web.yaml", graph), ("a.j2", &format!("{{{{ 1 }}}}{long}\n{{{{ 2 }}}}"))]);
+}

@@ -333,6 +333,9 @@ impl Expander<'_> {
         for (key, value) in context.tree().entries(root).to_vec() {
             let Some(name) = context.text_of(key).map(str::to_owned) else { continue };
             let span = context.tree().span(key);
+            if name == "secrets" {
+                self.warn_of_expressions(context, value);
+            }
             let copied = match name.as_str() {
                 "graph" | "comment" | "secrets" | "collect" | "remote" | "types" => {
                     Some(copy_nodes(context.tree(), value, &mut document.tree))
@@ -360,6 +363,28 @@ impl Expander<'_> {
         let children = modules.map(|value| self.expand_modules(context, value, &mut document));
         self.documents.push(document);
         self.documents.extend(children.into_iter().flatten());
+    }
+
+    /// Warns of expressions in `secrets`: a name and a path are copied as they are.
+    fn warn_of_expressions(&mut self, context: &Context, node: usize) {
+        match context.tree().node(node) {
+            Some(Node::Scalar(scalar)) if scalar.text.contains("${") => {
+                let what = "an expression in `secrets` is not evaluated: the text stays as it is";
+                let hint = "write the path out; {credential: NAME} names a file of systemd";
+                self.report(context, node, Problem::new(Code::Literal, what).warning().hint(hint));
+            }
+            Some(Node::List(items)) => {
+                for item in items.clone() {
+                    self.warn_of_expressions(context, item);
+                }
+            }
+            Some(Node::Map(pairs)) => {
+                for (_, value) in pairs.clone() {
+                    self.warn_of_expressions(context, value);
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Reports a problem at a node.
