@@ -27,6 +27,10 @@ fn wrong_yaml_names_the_line_to_correct() {
         ("  noop:\n  - name: a\n   when: true\n", ["web.yaml:5:4: the indentation", of_entry]),
         ("  noop:\n  - name: a\n     when: true\n", ["web.yaml:5:10: the indentation", of_entry]),
         (
+            "  noop:\n    - name: a\n   test: [b]\n",
+            ["in column 7: begin there, or in column 3 for a key beside `noop`", "web.yaml:5:4: "],
+        ),
+        (
             "  noop:\n  - name: a\n  when: true\n",
             ["web.yaml:5:3: `when` stands where a kind is expected", "as far as its `name`"],
         ),
@@ -40,6 +44,10 @@ fn wrong_yaml_names_the_line_to_correct() {
         (
             "  file:\n  - name: /a\n    content: \"abc\n    mode: 0644\n",
             ["a quote is not closed", "line 5 opens a quote: close it"],
+        ),
+        (
+            "  noop:\n  - name: \"x\"y\n",
+            ["web.yaml:4:14: invalid YAML", "the text after the closing quote"],
         ),
         ("  file:\n  - {name: /a\n  noop: [a]\n", ["web.yaml:4:5: ", "close it by `}`"]),
         (

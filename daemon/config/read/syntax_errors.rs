@@ -42,8 +42,8 @@ pub(in crate::config) fn problem(source: &SourceFile, error: &ScanError) -> Prob
     }
     let before = source.text.get(..start).unwrap_or_default();
     let (what, hint) = match info {
-        _ if info.contains("quoted scalar") => {
-            ("a quote is not closed".to_owned(), Some(unclosed_quote(before, line)))
+        _ if info.contains("quoted scalar") && unclosed_quote(before, line).is_some() => {
+            ("a quote is not closed".to_owned(), unclosed_quote(before, line))
         }
         _ if info.contains("unclosed bracket") => {
             let close = if info.contains('[') { ']' } else { '}' };
@@ -104,13 +104,20 @@ fn misaligned(before: &str, line: &str) -> Option<String> {
     if own == nearest || line.trim().is_empty() {
         return None;
     }
+    let outer = above.find(|line| column_of_key(line) < own.min(nearest));
+    let outer = outer.filter(|_| own < nearest).map(|line| {
+        let key = line.trim_start_matches([' ', '-']).split(':').next().unwrap_or_default();
+        let key = crate::config::problem::quoted(key);
+        format!(", or in column {} for a key beside `{key}`", column_of_key(line))
+    });
     Some(format!(
-        "the line begins in column {own}, the keys of the entry above in column {nearest}: a key of that entry begins in column {nearest}, too"
+        "the line begins in column {own}, the keys of the entry above in column {nearest}: begin there{}",
+        outer.unwrap_or_default()
     ))
 }
 
 /// Returns the advice about a quote that no line closes: the line above that opens it.
-fn unclosed_quote(before: &str, line: &str) -> String {
+fn unclosed_quote(before: &str, line: &str) -> Option<String> {
     let is_open = |line: &&str| {
         ['"', '\''].into_iter().any(|quote| {
             line.contains(&format!(": {quote}")) && line.matches(quote).count() % 2 == 1
@@ -118,12 +125,12 @@ fn unclosed_quote(before: &str, line: &str) -> String {
     };
     let count = before.lines().count();
     let all = before.lines().chain([line]).zip(1..).filter(|(line, _)| is_open(line));
-    match all.last() {
-        Some((_, number)) if number <= count => {
-            format!("line {number} opens a quote: close it at the end of that line")
-        }
-        _ => "close the quote at the end of the value, or remove it".to_owned(),
-    }
+    let (_, number) = all.last()?;
+    Some(if number <= count {
+        format!("line {number} opens a quote: close it at the end of that line")
+    } else {
+        "close the quote at the end of the value, or remove it".to_owned()
+    })
 }
 
 /// Returns the message and the hint about an expression that is not quoted as YAML needs it.
