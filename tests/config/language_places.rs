@@ -101,6 +101,8 @@ resources: {}
             "web.yaml:4:22: item `shop` has no `tsl`",
             "web.yaml:5:11: item `blog` lacks `port`",
             "web.yaml:5:18: `tls` of item `blog` wants bool",
+            "in the loop at web.yaml:19:21",
+            "in the loop at web.yaml:20:21",
             "web.yaml:8:5: an item of the loop has no key `name`",
             "web.yaml:9:5: an item of the loop has no key `name`",
             "n/n.yaml:3:14: `nit` is no type of a parameter",

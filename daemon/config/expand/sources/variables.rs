@@ -1,5 +1,6 @@
 //! The definitions of variables, in layers: the lowest definition gives the type, the highest the value.
 
+use crate::config::document::Origin;
 use crate::config::document::tree::Node;
 use crate::config::document::value_limit::Contents;
 use crate::config::expand::evaluate::{Scope, Vars};
@@ -218,6 +219,7 @@ impl Expander<'_> {
         node: usize,
     ) -> (Context, usize) {
         let here = || (context.clone(), node);
+        let at = context.place(context.tree().span(node));
         let Some(name) = context.text_of(node).and_then(|text| text.trim().strip_prefix("vars."))
         else {
             return here();
@@ -231,7 +233,11 @@ impl Expander<'_> {
         let mut step = |at: usize, step: &str| Some(context.tree().entry(at, step)?.1);
         let found = steps.try_fold(*top, &mut step);
         let is_written = |at: &usize| context.tree().scalar(*at).is_none();
-        found.filter(is_written).map_or_else(here, |found| (Context::clone(context), found))
+        let Some(found) = found.filter(is_written) else { return here() };
+        // A problem of an item names the loop, too.
+        let mut origin = Origin::clone(&context.origin);
+        origin.chain.insert(0, format!("in the loop at {}:{}:{}", at.file, at.line, at.column));
+        (Context { origin: Arc::new(origin), ..Context::clone(context) }, found)
     }
 
     /// Returns the definitions of a variable, the lowest first.
