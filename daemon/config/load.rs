@@ -128,7 +128,7 @@ fn expanded(
         let file = read::read_document((source, document), kinds, &mut problems);
         whole &= !file.unread;
         files.push(file);
-        infos.push(DocumentInfo { source: document.source, origin: Arc::clone(&document.origin) });
+        infos.push(DocumentInfo::of(document));
     }
     let whole = if whole { checks::Whole::Yes } else { checks::Whole::No };
     let input = (expansion.sources.as_slice(), infos.as_slice());
@@ -172,7 +172,7 @@ fn read_printed(
             whole = checks::Whole::No;
         }
         files.push(file);
-        infos.push(DocumentInfo { source: document.source, origin: Arc::clone(&document.origin) });
+        infos.push(DocumentInfo::of(&document));
     }
     let loaded = checks::check(files, (&all, &infos), options, whole, &mut problems);
     let loaded = finish_load(loaded, &all, problems)?;

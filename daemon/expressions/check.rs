@@ -1,6 +1,6 @@
 //! The checker: the type of an expression, or the first reason to refuse it.
 
-use crate::expressions::environment::Environment;
+use crate::expressions::environment::{Environment, main_key};
 use crate::expressions::error::{Cause, ExpressionError};
 use crate::expressions::functions::table::{Argument, Function};
 use crate::expressions::syntax::advice::shown_name;
@@ -175,10 +175,16 @@ pub(super) fn check_condition(
     }
 }
 
+/// Names a type in a message: a map with many keys by the word alone.
+fn brief(found: &ValueType) -> String {
+    let text = found.to_string();
+    if text.chars().count() > 40 { "a map".to_owned() } else { text }
+}
+
 /// Refuses a comparison of two types, with the usual repair.
 fn refuse_comparison(node: &Node, one: &ValueType, two: &ValueType) -> Typed {
     let is_text = |of: &ValueType| *of == ValueType::Text;
-    let error = wrong(node, Cause::Type, format!("compares {one} with {two}"));
+    let error = wrong(node, Cause::Type, format!("compares {} with {}", brief(one), brief(two)));
     let hint = match (one, two) {
         (text, number) | (number, text) if is_text(text) && is_number(number) => {
             "`| int` makes a number of a string; `x | version_ge(\"9\")` compares versions"
@@ -186,9 +192,19 @@ fn refuse_comparison(node: &Node, one: &ValueType, two: &ValueType) -> Typed {
         (ValueType::Bool, _) | (_, ValueType::Bool) => {
             "a bool needs no comparison: write `x` or `not x`"
         }
-        _ => return Err(error),
+        _ => return Err(error.hint_if(hint_for_map(node, one, two))),
     };
     Err(error.hint(hint))
+}
+
+/// Returns the advice for the comparison of a named map: the key that was probably meant.
+fn hint_for_map(node: &Node, one: &ValueType, two: &ValueType) -> Option<String> {
+    let NodeKind::Binary(_, left, right) = &node.kind else { return None };
+    let sides = [(left, one), (right, two)];
+    sides.into_iter().find_map(|(side, found)| {
+        let (NodeKind::Path(path), Some(key)) = (&side.kind, main_key(found)) else { return None };
+        Some(format!("a map has keys: write `{}.{}`", shown_name(path), shortened(key)))
+    })
 }
 
 /// Checks the order of two strings: a version or a number in a string has another order than its letters.
@@ -333,9 +349,13 @@ fn default_type(value: &Node, other: &Node, environment: &Environment) -> Typed 
         let message = "`default` stands after a name, such as `params.x`";
         return Err(wrong(value, Cause::Type, message));
     };
+    if environment.is_absent(path) {
+        return type_of(other, environment);
+    }
     let found = environment.resolve(path, value.range())?;
-    let is_parameter = path.first().is_some_and(|root| root == "params");
-    if found.optional.is_none() && !is_parameter {
+    let may_be_absent =
+        path.first().is_some_and(|root| root == "params") || environment.is_open(path);
+    if found.optional.is_none() && !may_be_absent {
         let name = shortened(&path.join("."));
         return Err(wrong(value, Cause::Type, format!("`{name}` is never absent"))
             .hint("remove `default`, or mark the key as optional in the declaration"));

@@ -3,9 +3,10 @@
 use crate::expressions::error::{Cause, ExpressionError};
 use crate::expressions::syntax::advice::shown_name;
 use crate::expressions::syntax::parse::shortened;
-use crate::expressions::value_type::ValueType;
+use crate::expressions::value_type::{MapKey, ValueType};
 use crate::nearest_name::nearest;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The names of one place: each root (`vars`, `facts`, `params`, `item`, `probe`) with its type, and the names that are
@@ -14,6 +15,8 @@ use std::sync::Arc;
 pub struct Environment {
     roots: Vec<Root>,
     refused: Vec<(String, String)>,
+    /// The maps whose keys differ between hosts, each with the advice about an absent key.
+    open: Vec<(String, String)>,
     /// True if the message about an unknown key looks at few of the known ones only.
     is_brief: bool,
 }
@@ -75,6 +78,48 @@ impl Environment {
         self
     }
 
+    /// Lets a map lack any key: `default` may follow a name in it, whether the map has the key or not. `advice` is the
+    /// hint about an absent key without a default, with `{}` for the key.
+    #[must_use]
+    pub fn with_open_map(mut self, name: &str, advice: impl Into<String>) -> Self {
+        self.open.push((name.to_owned(), advice.into()));
+        self
+    }
+
+    /// Returns true if the name lies below a map that may lack any key.
+    pub(super) fn is_open(&self, path: &[String]) -> bool {
+        self.advice_if_absent(path).is_some()
+    }
+
+    /// Returns true if the name lies below a map that may lack any key, and there is no such key.
+    pub(super) fn is_absent(&self, path: &[String]) -> bool {
+        let Some((first, keys)) = path.split_first() else { return false };
+        let mut at = self.root_type(first);
+        for key in keys {
+            match at {
+                Some(ValueType::Map(known)) => at = known.get(key).map(|it| &it.value_type),
+                _ => return false,
+            }
+            if at.is_none() {
+                return self.is_open(path);
+            }
+        }
+        false
+    }
+
+    /// Adds the advice about an absent key of an open map.
+    fn with_advice(&self, error: ExpressionError, path: &[String], key: &str) -> ExpressionError {
+        let Some(advice) = self.advice_if_absent(path) else { return error };
+        let advice = advice.replace("{}", &shortened(key));
+        error.hint(format!("{advice}, or write `{} | default(VALUE)`", shown_name(path)))
+    }
+
+    fn advice_if_absent(&self, path: &[String]) -> Option<&str> {
+        let dotted = path.join(".");
+        let is_meant = |name: &String| dotted != *name && lies_below(&dotted, name);
+        self.open.iter().find(|(name, _)| is_meant(name)).map(|(_, advice)| advice.as_str())
+    }
+
     /// Chooses between messages that name the nearest of all known keys and messages that look at few of them: the
     /// search among thousands of names takes long for thousands of problems.
     #[must_use]
@@ -110,7 +155,7 @@ impl Environment {
             None => return Err(wrong("expected a name".to_owned())),
         };
         let Some(root) = self.roots.iter().find(|root| root.name == first) else {
-            return Err(self.unknown_root(first, range));
+            return Err(self.unknown_root(path, range));
         };
         let mut resolved =
             Resolved { value_type: Cow::Borrowed(&*root.value_type), optional: None };
@@ -120,7 +165,8 @@ impl Environment {
                     let Some(found) = known.get(key) else {
                         let known: Vec<&str> =
                             known.keys().map(String::as_str).take(self.most_listed()).collect();
-                        return Err(unknown_key(root, keys, index, &known, range));
+                        let error = unknown_key(root, keys, index, &known, range);
+                        return Err(self.with_advice(error, path, key));
                     };
                     (&found.value_type, found.optional)
                 }
@@ -140,13 +186,42 @@ impl Environment {
         Ok(resolved)
     }
 
-    fn unknown_root(&self, name: &str, range: (usize, usize)) -> ExpressionError {
-        // A name without its root is the usual slip.
-        let owner = self.roots.iter().find(
-            |root| matches!(&*root.value_type, ValueType::Map(keys) if keys.contains_key(name)),
-        );
+    /// Returns the name that a name without a root stands for: `facts.os.id` of `os`, `os.id`, `os_id` and `codename`.
+    fn meant_name(&self, path: &[String]) -> Option<Vec<String>> {
+        let (name, rest) = path.split_first()?;
+        let of_root = |root: &Root| -> Option<Vec<String>> {
+            let keys = keys_of(&root.value_type)?;
+            let mut whole = vec![root.name.clone()];
+            if let Some(found) = keys.get(name) {
+                whole.extend(path.iter().cloned());
+                let is_group = root.name == "facts" && rest.is_empty();
+                let main = main_key(&found.value_type).filter(|_| is_group);
+                whole.extend(main.map(str::to_owned));
+                return Some(whole);
+            }
+            if root.name != "facts" || !rest.is_empty() {
+                return None;
+            }
+            let split = name.split_once('_');
+            let has = |group: &str, key: &str| {
+                let group = keys.get(group).and_then(|found| keys_of(&found.value_type));
+                group.is_some_and(|keys| keys.contains_key(key))
+            };
+            let group = match split.filter(|(group, key)| has(group, key)) {
+                Some((group, key)) => (group, key),
+                None => (keys.keys().find(|group| has(group, name))?.as_str(), name.as_str()),
+            };
+            whole.extend([group.0.to_owned(), group.1.to_owned()]);
+            Some(whole)
+        };
+        self.roots.iter().find_map(of_root)
+    }
+
+    fn unknown_root(&self, path: &[String], range: (usize, usize)) -> ExpressionError {
+        let name = path.first().map(String::as_str).unwrap_or_default();
         let roots = || self.roots.iter().map(|root| root.name.as_str());
-        let hint = match (owner, nearest(name, roots())) {
+        // A name without its root is the usual slip.
+        let hint = match (self.meant_name(path), nearest(name, roots())) {
             _ if name.starts_with("ansible_") => {
                 "facts have names like `facts.os.id`: `steadfast facts` lists them".to_owned()
             }
@@ -154,7 +229,7 @@ impl Environment {
                 "a field takes a secret as {secret: NAME}, a template by `values:`".to_owned()
             }
             _ if name == "item" => "add `for_each` to the entry".to_owned(),
-            (Some(root), _) => format!("write `{}.{}`", root.name, shortened(name)),
+            (Some(meant), _) => format!("write `{}`", shown_name(&meant)),
             (None, Some(near)) => format!("nearest: `{near}`"),
             (None, None) if self.roots.is_empty() => "no names are known here".to_owned(),
             (None, None) => {
@@ -170,6 +245,22 @@ impl Environment {
         };
         ExpressionError::new(Cause::Name, range, message).hint(hint)
     }
+}
+
+/// Returns the keys of a type of maps.
+fn keys_of(found: &ValueType) -> Option<&BTreeMap<String, MapKey>> {
+    match found {
+        ValueType::Map(keys) => Some(keys),
+        _ => None,
+    }
+}
+
+/// Returns the key that probably stands for a map: `id` or `name` of a map of several values.
+pub(super) fn main_key(found: &ValueType) -> Option<&str> {
+    let keys = keys_of(found)?;
+    let usual = ["id", "name", "count", "total_mb", "key", "value"];
+    let usual = usual.into_iter().find(|key| keys.contains_key(*key));
+    usual.or_else(|| keys.keys().next().map(String::as_str))
 }
 
 /// Returns the advice for a key of a list: a list is searched by `in` or `select`, and has functions.
@@ -239,6 +330,9 @@ fn unknown_key(
             ))
         }
         (None, None, false) if root.about.is_none() => Some(format!("known: {names}")),
+        (None, _, true) if root.name == "params" => {
+            Some(format!("declare it in the module: params: {{{key}: {{type: string}}}}"))
+        }
         (None, _, true) => Some(format!("`{}` is empty", root.name)),
         _ => None,
     };

@@ -155,8 +155,15 @@ fn collect_unknown_names(
     environment: &Environment,
     problems: &mut Vec<ExpressionError>,
 ) {
-    if let NodeKind::Path(path) = &node.kind {
-        problems.extend(environment.resolve(path, node.range()).err());
+    match &node.kind {
+        NodeKind::Path(path) => problems.extend(environment.resolve(path, node.range()).err()),
+        NodeKind::Default(value, other) => {
+            let is_absent = |path: &[String]| environment.is_absent(path);
+            if matches!(&value.kind, NodeKind::Path(path) if is_absent(path)) {
+                return collect_unknown_names(other, environment, problems);
+            }
+        }
+        _ => {}
     }
     node.visit_children(&mut |child| collect_unknown_names(child, environment, problems));
 }

@@ -6,6 +6,7 @@ use super::host_root::read_bounded;
 use super::local::parse_value;
 use super::schema::find_fact;
 use super::table::SCHEMA;
+use super::value_count::MOST_VALUES;
 use crate::expressions::Value;
 use std::path::Path;
 use steadfast_resources::host::input_trust::Reader;
@@ -44,7 +45,7 @@ pub fn read_facts_file(path: &Path) -> Result<Value, FactsFileError> {
 }
 
 fn read_facts(text: &str) -> Result<Value, Vec<String>> {
-    let top = match parse_value(text) {
+    let top = match parse_value(text, &mut MOST_VALUES.clone()) {
         Ok(Value::Map(top)) => top,
         Ok(other) => {
             return Err(vec![format!("expected a map of facts, found {}", other.value_type())]);

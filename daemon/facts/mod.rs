@@ -19,6 +19,7 @@ mod platform;
 mod schema;
 mod storage;
 mod table;
+mod value_count;
 
 pub use changes::{
     ChangedFact, changed_facts, facts_changed_by_kind, kinds_that_change, names_overlap,

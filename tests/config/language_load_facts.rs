@@ -169,3 +169,40 @@ fn a_list_of_a_loop_and_an_edge_take_no_probe() {
         assert!(problems.contains(message), "{problems}");
     }
 }
+
+/// One graph fits hosts with and without a local fact, and the message about an absent one names its folder.
+#[test]
+fn a_local_fact_may_be_absent() {
+    let graph = r#"graph: g
+resources:
+  noop:
+  - { name: 'rack-${facts.local.rack.row | default(0)}' }
+  - { name: 'role-${facts.local.role | default("none")}' }
+  - { name: racked, when: '"rack" in facts.local' }
+"#;
+    let files = [("web.yaml", graph)];
+    let with = |local: serde_json::Value| {
+        let mut facts = Value::clone(&crate::language::facts());
+        facts.insert_path("local", Value::from_json(local).unwrap());
+        Options { facts: Some(Arc::new(facts)), ..crate::options() }
+    };
+    let without = load(&files, &with(serde_json::json!({})));
+    assert_eq!(names(&without), ["noop[rack-0]", "noop[role-none]"]);
+    let both = with(serde_json::json!({"rack": {"row": 7}, "role": "db"}));
+    assert_eq!(names(&load(&files, &both)), ["noop[rack-7]", "noop[role-db]", "noop[racked]"]);
+    for (expression, expected) in [
+        ("facts.local.rack", "no fact `local.rack`"),
+        (
+            "facts.local.rack",
+            "this host lacks it: add /etc/steadfast/facts.d/rack.yaml, or write `facts.local.rack | default(VALUE)`",
+        ),
+        ("facts.local.role | default(0)", "the value is string, the default int"),
+        ("facts.os.idd | default(0)", "no fact `os.idd`; nearest: `os.id`"),
+    ] {
+        let text =
+            format!("graph: g\nresources: {{test: [{{name: t, text: '${{{expression}}}'}}]}}\n");
+        let role = with(serde_json::json!({"role": "db"}));
+        let problems = Tree::new(&[("web.yaml", &text)]).problems(&role);
+        assert!(problems.contains(expected), "expected {expected}\nfound {problems}");
+    }
+}

@@ -38,6 +38,62 @@ fn written_maps_are_bounded() {
     refused(&[("web.yaml", graph), ("v.yaml", &maps)], GROWS);
 }
 
+/// Long lists in each place that takes values: in one file, and in several files together.
+#[test]
+fn written_lists_are_bounded() {
+    let list = vec!["1"; 2_000_000].join(",");
+    let half = vec!["1"; 150_000].join(",");
+    let plain = "graph: g\nvars: {x: 1}\nresources: {noop: [a]}\n";
+    let with = |field: &str| format!("graph: g\nresources:\n  exec:\n  - {{name: e, {field}}}\n");
+    let many = "the graph has more than 200000 values: this list or map has ";
+    for (field, place) in [
+        (format!("args: [{list}]"), "web.yaml:4:21: "),
+        (format!("args: [a], labels: {{a: [{list}]}}"), "web.yaml:4:38: "),
+        (format!("args: [\"${{vars.x}}\", {list}]"), "web.yaml:4:21: "),
+    ] {
+        let text = with(&field);
+        refused(&[("web.yaml", &text)], many);
+        refused(&[("web.yaml", &text)], place);
+    }
+    for text in [
+        format!("graph: g\nvars: {{a: [{list}]}}\nresources: {{}}\n"),
+        format!("graph: g\nassert: [{list}]\nresources: {{}}\n"),
+        format!("graph: g\nmodules: [{{use: m, as: a, with: {{b: [{list}]}}}}]\n"),
+    ] {
+        refused(&[("web.yaml", &text)], many);
+    }
+    let given = format!("resources: [{list}]\n");
+    refused(&[("web.yaml", plain), ("given.yaml", &given)], "given.yaml:1:12: ");
+    let files = "graph: g\nvars_files: [a.yaml, b.yaml]\nresources: {}\n";
+    let (a, b) = (format!("a: [{half}]\n"), format!("b: [{half}]\n"));
+    refused(&[("web.yaml", files), ("a.yaml", &a), ("b.yaml", &b)], "b.yaml:1:4: ");
+    let facts = format!("local: {{a: [{list}]}}\n");
+    let message = "more than 100000 values up to line 1, column 200";
+    refused(&[("web.yaml", plain), ("facts.yaml", &facts)], message);
+    let tenfold = ["*x"; 10].join(",");
+    let aliases = format!("local: {{a: &x [{}], b: [{tenfold}]}}\n", vec!["1"; 10_000].join(","));
+    refused(
+        &[("web.yaml", plain), ("facts.yaml", &aliases)],
+        "more than 100000 values up to line 1",
+    );
+}
+
+/// The longest lists that are accepted take little memory, too.
+#[test]
+fn accepted_lists_take_little_memory() {
+    let list = vec!["abcdefgh"; 190_000].join(",");
+    let wrong = "assert: [{that: vars.a | length > 190000, message: all}]\nresources: {}\n";
+    refused(&[("web.yaml", &format!("graph: g\nvars: {{a: [{list}]}}\n{wrong}"))], "all");
+    let graph = format!(
+        "graph: g\nresources:\n  exec:\n  - {{name: e, args: [{list}]}}\n  - {{name: e, args: [a]}}\n"
+    );
+    refused(&[("web.yaml", &graph)], "exec[e]");
+    let list = vec!["abcdefgh"; 99_000].join(",");
+    let facts = format!("local: {{a: [{list}]}}\n");
+    let wrong = "assert: [{that: facts.local.a | length > 99000, message: all}]\nresources: {}\n";
+    refused(&[("web.yaml", &format!("graph: g\n{wrong}")), ("facts.yaml", &facts)], "all");
+}
+
 /// A large list of maps that each condition copies, and one that each template reads.
 #[test]
 fn repeated_reads_are_bounded() {

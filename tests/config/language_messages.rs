@@ -43,7 +43,7 @@ fn wrong_expressions_are_explained() {
         ("when: vars.workers > 0 and vars.domain", "and"),
         (
             "text: ${vars.workers + 9223372036854775807}",
-            "the result is 9223372036854775811: overflow of an int of 64 bits",
+            "`+` gives 9223372036854775811: overflow of an int of 64 bits",
         ),
         ("when: [true, vars.domain]", "a condition must be bool, this is string"),
         ("when: {a: b}", "a condition should be an expression"),

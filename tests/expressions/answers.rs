@@ -69,7 +69,7 @@ fn wrong_expressions_get_answers_that_show_the_correction() {
         ("1 +", "expected a value, found the end of the expression"),
         ("(1", "expected `)`, found the end of the expression"),
         ("99999999999999999999", "`99999999999999999999` is too large an integer (64 bits)"),
-        ("vars.big + 1", "the result is 9223372036854775808: overflow of an int of 64 bits"),
+        ("vars.big + 1", "`+` gives 9223372036854775808: overflow of an int of 64 bits"),
         ("vars.x // 0", "cannot calculate `3 // 0`: division by zero"),
         ("vars.none | length / 0", "cannot calculate `0 / 0`: division by zero"),
         ("vars.numbers[9]", "the list has 3 items, no item 9"),
@@ -79,6 +79,55 @@ fn wrong_expressions_get_answers_that_show_the_correction() {
         assert_eq!(found.message, wanted, "{text}");
         assert!(found.offset + found.length <= text.len(), "{text}: {found:?}");
         assert!(found.message.chars().count() <= 100, "{text}");
+    }
+}
+
+#[test]
+fn words_of_other_languages_are_explained() {
+    for (text, wanted) in [
+        ("vars.name is match('a')", "`is match` is no test"),
+        ("vars.name is not startswith('a')", "`is startswith` is no test"),
+        ("vars.x <> 1", "`<>` is no operator; write `!=`"),
+        ("yes", "`yes` is no value; write `true`"),
+        ("off", "`off` is no value; write `false`"),
+        ("facts.os == 'debian'", "compares map {codename: string, version: string} with string"),
+    ] {
+        assert_eq!(problem_of(text).message, wanted, "{text}");
+    }
+}
+
+#[test]
+fn hints_show_the_whole_correction() {
+    for (text, hint) in [
+        (
+            "vars.name is match('^a')",
+            "write `vars.name | matches(\"^a\")`; `not` stands before the value",
+        ),
+        ("os == 'debian'", "write `facts.os.codename`"),
+        ("os.version == '12'", "write `facts.os.version`"),
+        ("os_codename == 'trixie'", "write `facts.os.codename`"),
+        ("codename == 'trixie'", "write `facts.os.codename`"),
+        ("virtualisation == 'kvm'", "write `facts.virtualisation`"),
+        ("facts.os == 'debian'", "a map has keys: write `facts.os.codename`"),
+        ("", "write a name such as `vars.x`; the text `${` is written as `$${`"),
+    ] {
+        assert_eq!(problem_of(text).hint.as_deref(), Some(hint), "{text}");
+    }
+}
+
+/// A long chain of one operator works, and a longer one names the limit.
+#[test]
+fn chains_of_operators_have_a_clear_limit() {
+    let world = world();
+    for (sign, value) in [("~", "vars.name"), ("+", "vars.x"), ("and", "vars.on"), ("-", "-1")] {
+        let chain = |count: usize| vec![value; count].join(&format!(" {sign} "));
+        let expression = Expression::parse(&chain(59)).expect("a chain");
+        assert!(expression.evaluate(&world.scope()).is_ok(), "{sign}");
+        let found = problem_of(&chain(80));
+        assert_eq!(found.message, "the expression is nested deeper than 60 levels");
+        let hint = found.hint.unwrap_or_default();
+        let expected = if sign == "~" { "| join(\"\")" } else { "a chain of" };
+        assert!(hint.contains(expected), "{sign}: {hint}");
     }
 }
 
@@ -133,5 +182,27 @@ fn texts_with_wrong_expressions_are_refused() {
             .and_then(|parts| check_text(&parts, &world().environment()))
             .expect_err(text);
         assert_eq!(found.message, wanted, "{text}");
+    }
+}
+
+#[test]
+fn an_overflow_names_its_operation() {
+    for (text, wanted) in [
+        (
+            "vars.big * vars.big > 0",
+            "`*` gives 85070591730234615847396907784232501249: overflow of an int of 64 bits",
+        ),
+        ("vars.big + 1 - 1", "`+` gives 9223372036854775808: overflow of an int of 64 bits"),
+        ("0 - vars.big - 2 < 0", "`-` gives -9223372036854775809: overflow of an int of 64 bits"),
+        (
+            "-(0 - vars.big - 1) == 0",
+            "`-` gives 9223372036854775808: overflow of an int of 64 bits",
+        ),
+        (
+            "(0 - vars.big - 1) // -1 == 0",
+            "`//` gives 9223372036854775808: overflow of an int of 64 bits",
+        ),
+    ] {
+        assert_eq!(problem_of(text).message, wanted, "{text}");
     }
 }

@@ -37,6 +37,19 @@ fn wrong_local_facts_are_reported() {
     assert!(problems[3].contains("found null"), "{problems:?}");
 }
 
+/// All local facts together have a bounded number of values.
+#[test]
+fn too_many_local_values_are_reported() {
+    let list = format!("[{}]", vec!["1"; 60_000].join(","));
+    let host = FakeHost::new()
+        .with("/etc/steadfast/facts.d/a.yaml", &list)
+        .with("/etc/steadfast/facts.d/b.json", &list)
+        .with("/etc/steadfast/facts.d/c.yaml", "1");
+    let expected = "fact local.b: more than 100000 values up to line 1";
+    assert!(problems(&host)[0].starts_with(expected), "{:?}", problems(&host));
+    assert_eq!(host.collect().values.at_path("local.c"), Some(&1.into()));
+}
+
 /// S-11: a file that another user can change gives no fact to root.
 #[test]
 fn s_11_local_facts_of_other_users_are_not_used() {

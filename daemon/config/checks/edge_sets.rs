@@ -9,7 +9,8 @@ use crate::config::document::ModuleEdge;
 use crate::config::hash::Stable;
 use crate::config::problem::code::Code;
 use crate::config::problem::location::{Element, Location};
-use crate::config::problem::{Problem, quoted};
+use crate::config::problem::{Problem, quoted, shorten};
+use crate::nearest_name::nearest;
 use std::sync::Arc;
 use steadfast_resources::{Fields, Place};
 
@@ -82,9 +83,7 @@ impl Validator<'_> {
         }
         let mut members = self.set_index().find(&pattern);
         if members.is_empty() && self.whole {
-            let what = format!("`{}` names no resource", quoted(target));
-            let hint = "the edge has no effect; correct the pattern, or remove the edge";
-            let problem = Problem::new(Code::Doubt, what).warning().hint(hint);
+            let problem = self.empty_set(target, &pattern);
             self.problems.push(problem.at(self.atlas.place(at)));
         }
         if pattern.is_whole_name {
@@ -94,6 +93,47 @@ impl Validator<'_> {
         let set: Arc<str> = target.into();
         self.sets.insert(Arc::clone(&set), Arc::clone(&members));
         Targets { set: Some(set), members }
+    }
+
+    /// Returns the problem of a set without members. A kind or an instance that the graph cannot have is an error; a
+    /// condition or an empty list of a loop may empty each other set.
+    fn empty_set(&self, target: &str, pattern: &Pattern<'_>) -> Problem {
+        let shown = quoted(target);
+        if let Some(kind) = pattern.kind.filter(|kind| self.kinds.find(kind).is_none()) {
+            let near = nearest(kind, self.kinds.names());
+            let hint = near.map_or_else(
+                || "`steadfast explain` lists the kinds".to_owned(),
+                |near| format!("did you mean `{near}`?"),
+            );
+            let what = format!("unknown kind `{}` in `{shown}`", shorten(kind, 20));
+            return Problem::new(Code::UnknownKind, what).hint(hint);
+        }
+        let hint = "the edge has no effect; correct the pattern, or remove the edge";
+        if !self.has_instance(pattern.instance) {
+            let names = self.exporters.keys().map(|instance| &**instance);
+            let near = nearest(pattern.instance, names);
+            let near = near.map(|near| format!("did you mean `{near}`?"));
+            let instance = shorten(pattern.instance, 20);
+            let what = format!("`{shown}`: no use of a module is named `{instance}`");
+            let problem = Problem::new(Code::Target, what);
+            // The list of a loop may be empty on this host.
+            let is_loop = self.atlas.documents.iter().any(|document| document.loops_modules);
+            let problem = if is_loop { problem.warning() } else { problem };
+            return problem.hint(near.unwrap_or_else(|| hint.to_owned()));
+        }
+        let what = format!("`{shown}` names no resource");
+        Problem::new(Code::Doubt, what).warning().hint(hint)
+    }
+
+    /// Returns true if a use of a module has the name, or if the name is a pattern or empty.
+    fn has_instance(&self, instance: &str) -> bool {
+        instance.is_empty()
+            || instance.ends_with('*')
+            || self.exporters.contains_key(instance)
+            || self
+                .exporters
+                .keys()
+                .any(|known| known.strip_prefix(instance).is_some_and(|rest| rest.starts_with('/')))
     }
 
     /// Returns the index of the declared resources.

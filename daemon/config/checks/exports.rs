@@ -1,12 +1,14 @@
 //! Exports: a resource of a module may be named from outside only if the module exports it.
 
 use super::Validator;
+use super::inactive::DraftInactive;
 use super::set_index::instances_around;
 use crate::config::document::Origin;
 use crate::config::problem::code::Code;
 use crate::config::problem::location::{DocumentInfo, Location};
-use crate::config::problem::{Problem, quoted, shorten};
-use std::collections::HashMap;
+use crate::config::problem::{Place, Problem, quoted, shorten};
+use crate::nearest_name::nearest;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use steadfast_resources::ResourceId;
 
@@ -42,5 +44,49 @@ impl Validator<'_> {
         let problem = Problem::new(Code::Export, what).hint(hint);
         self.problems.push(problem.at(self.atlas.place(at)));
         false
+    }
+
+    /// Reports each export of a resource that no instance of the module declares.
+    pub(super) fn check_declared_exports(&mut self) {
+        if !self.whole {
+            return;
+        }
+        let mut missing: BTreeMap<(&str, u32, u32), (&Place, &str, &Origin)> = BTreeMap::new();
+        let mut declared = HashSet::new();
+        let inactive: HashSet<&str> = self.inactive.iter().map(DraftInactive::identity).collect();
+        for origin in self.exporters.values() {
+            for (export, place) in origin.exports.iter().zip(&origin.export_places) {
+                let Some(place) = place else { continue };
+                let key = (place.file.as_str(), place.line, place.column);
+                let target = format!("{}/{export}", origin.instance);
+                let is_declared = self.numbers.contains_key(target.as_str())
+                    || self.strangers.contains(&target)
+                    || inactive.contains(target.as_str());
+                if is_declared {
+                    declared.insert(key);
+                }
+                let known = missing.entry(key).or_insert((place, export, origin));
+                if origin.instance < known.2.instance {
+                    *known = (place, export, origin);
+                }
+            }
+        }
+        missing.retain(|key, _| !declared.contains(key));
+        for (place, export, origin) in missing.into_values() {
+            let inside = |identity: &Arc<str>| {
+                identity.strip_prefix(&*origin.instance)?.strip_prefix('/').map(str::to_owned)
+            };
+            let own: Vec<String> = self.numbers.keys().filter_map(inside).collect();
+            let near = nearest(export, own.iter().map(String::as_str));
+            let hint = near.map_or_else(
+                || "declare the resource in the module, or remove the export".to_owned(),
+                |near| format!("did you mean `{}`?", quoted(near)),
+            );
+            let module = shorten(&origin.module, 20);
+            let what =
+                format!("module `{module}` exports `{}`, and does not declare it", quoted(export));
+            let problem = Problem::new(Code::Export, what).hint(hint);
+            self.problems.push(problem.at(Some(place.clone())));
+        }
     }
 }

@@ -191,6 +191,7 @@ pub(super) fn check(
         checker.long_edges(&file.edges, number);
         checker.module_edges(&file.module_edges, number);
     }
+    checker.check_declared_exports();
     let mut ties = checker.sorted_ties();
     if checker.refuse_cycles(&ties) {
         checker.add_automatic_edges(&mut ties);

@@ -8,9 +8,9 @@ use steadfast_resources::ResourceId;
 pub(super) struct Pattern<'t> {
     /// The instance; an empty one means the resources outside of modules. A `*` at its end stands for the rest of a
     /// name, without the instances within.
-    instance: &'t str,
+    pub(super) instance: &'t str,
     /// The kind; none for all resources of an instance, nested ones included.
-    kind: Option<&'t str>,
+    pub(super) kind: Option<&'t str>,
     /// The name, or its beginning before a `*`.
     name: &'t str,
     pub(super) is_whole_name: bool,

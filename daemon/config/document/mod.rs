@@ -2,11 +2,13 @@
 //!
 //! A document must never know a kind or a field. One document holds the nodes of one source file, as one use of that
 //! file sees them: a module that is used twice gives two documents. Reading order: `tree` (nodes), `parse` (text to
-//! nodes), and this file (a tree with its source and its origin).
+//! nodes), `value_limit` (the number of values), and this file (a tree with its source and its origin).
 
 pub(super) mod parse;
 pub(super) mod tree;
+pub(super) mod value_limit;
 
+use super::problem::Place;
 use super::source_file::Span;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,6 +27,8 @@ pub(super) struct Document {
     pub(super) notes: HashMap<usize, Note>,
     /// The edges that a use of a module gives to all resources of the module.
     pub(super) module_edges: Vec<ModuleEdge>,
+    /// True if a loop uses a module: the number of instances depends on a list.
+    pub(super) loops_modules: bool,
 }
 
 /// The origin of a document: the instance of a module, and the uses that led to it.
@@ -38,6 +42,8 @@ pub(super) struct Origin {
     pub(super) module: String,
     /// The resources that other modules may name, as written: `file[vhost]`.
     pub(super) exports: Vec<String>,
+    /// The places of the exports whose resources must be declared.
+    pub(super) export_places: Vec<Option<Place>>,
     /// The names of the exports, as messages list them.
     pub(super) export_names: Vec<String>,
 }

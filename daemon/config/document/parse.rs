@@ -1,6 +1,7 @@
 //! The parser: a YAML text becomes a tree of nodes with positions. Merge keys (`<<`) are resolved here.
 
 use super::tree::{Node, Tree};
+use super::value_limit::{Contents, FileCount, ValueCount, too_many};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, Problems};
 use crate::config::scalar::Scalar;
@@ -32,6 +33,15 @@ pub(in crate::config) fn parse<'t>(
     source: &'t SourceFile,
     problems: &mut Problems,
 ) -> Option<Tree<'t>> {
+    parse_counted(source, (Contents::Graph, &mut ValueCount::default()), problems)
+}
+
+/// Parses a file as [`parse`] does, and adds its values to those of other files.
+pub(in crate::config) fn parse_counted<'t>(
+    source: &'t SourceFile,
+    (contents, count): (Contents, &mut ValueCount),
+    problems: &mut Problems,
+) -> Option<Tree<'t>> {
     let options = granit_parser::options! {
         emit_comments: false,
         flow_nesting_limit: DEEPEST + 1,
@@ -46,6 +56,7 @@ pub(in crate::config) fn parse<'t>(
         anchors: BTreeMap::new(),
         aliased: Weight::default(),
         documents: 0,
+        values: FileCount::new(contents, count.clone()),
     };
     for next in Parser::new_from_str_with_options(&source.text, options) {
         let step = match next {
@@ -57,6 +68,7 @@ pub(in crate::config) fn parse<'t>(
             return None;
         }
     }
+    *count = builder.values.into_count();
     Some(builder.tree)
 }
 
@@ -82,10 +94,16 @@ struct Builder<'t, 'p> {
     anchors: BTreeMap<usize, usize>,
     aliased: Weight,
     documents: usize,
+    values: FileCount,
 }
 
 impl<'t> Builder<'t, '_> {
     fn take(&mut self, event: Event<'t>, span: Span, tag: Option<Span>) -> Result<(), Problem> {
+        let is_node =
+            matches!(event, Event::Scalar(..) | Event::SequenceStart(..) | Event::MappingStart(..));
+        if is_node && !self.values.count(self.open.len()) {
+            return Err(self.too_many_values(span));
+        }
         match event {
             Event::DocumentStart(..) => {
                 self.documents += 1;
@@ -126,6 +144,18 @@ impl<'t> Builder<'t, '_> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Returns the problem of too many values. The place is the largest collection around the present node.
+    fn too_many_values(&self, span: Span) -> Problem {
+        let items = |open: &Open| match self.tree.node(open.id) {
+            Some(Node::List(items)) => items.len(),
+            Some(Node::Map(entries)) => entries.len(),
+            _ => 0,
+        };
+        let largest = self.open.iter().max_by_key(|open| items(open));
+        let span = largest.map_or(span, |open| self.tree.span(open.id));
+        too_many(self.source, span, largest.map_or(0, items))
     }
 
     fn refuse_tag(&mut self, tagged: bool, tag: Option<Span>, span: Span) {
@@ -214,6 +244,11 @@ impl<'t> Builder<'t, '_> {
                 Some(key) => entries.push((key, id)),
             },
             _ => {}
+        }
+        if let [Open { key: Some(key), .. }] = *self.open
+            && let Some(Node::Scalar(key)) = self.tree.node(key)
+        {
+            self.values.begin_section(&key.text);
         }
     }
 

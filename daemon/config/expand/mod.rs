@@ -24,7 +24,9 @@ pub(super) mod text;
 pub(super) mod values;
 pub(super) mod words;
 
+use super::document::parse::parse_counted;
 use super::document::tree::{Node, Tree};
+use super::document::value_limit::{Contents, ValueCount};
 use super::document::{Document, Inactivity, Origin};
 use super::problem::code::Code;
 use super::problem::{Place, Problem, Problems, quoted};
@@ -130,6 +132,8 @@ struct Expander<'a> {
     templates: TemplateCache,
     documents: Vec<Document>,
     used: Used,
+    /// The values of the files that were read.
+    values: ValueCount,
     is_complete: bool,
     uses: UseRecord,
     /// The declared probes by instance.
@@ -205,6 +209,7 @@ fn new_expander<'a>(
         templates: TemplateCache::default(),
         documents: Vec::new(),
         used: Used::default(),
+        values: ValueCount::default(),
         is_complete: true,
         uses: UseRecord::default(),
         probes: HashMap::new(),
@@ -249,14 +254,20 @@ impl Expander<'_> {
         }
     }
 
-    /// Parses a source file; returns `None` after reporting its problems.
+    /// Parses a graph file or a file of a module; returns `None` after reporting its problems.
     fn parse_source(&mut self, number: usize) -> Option<Arc<Parsed>> {
+        self.parse_as(number, Contents::Graph)
+    }
+
+    /// Parses a source file; returns `None` after reporting its problems.
+    fn parse_as(&mut self, number: usize, contents: Contents) -> Option<Arc<Parsed>> {
         let file = Arc::clone(self.inputs.sources.get(number)?);
         if let Some(known) = self.parsed.get(&file.path) {
             return Some(Arc::clone(known));
         }
         let is_text = super::read::refused_characters::check_characters(&file, self.problems);
-        let tree = is_text.then(|| super::document::parse::parse(&file, self.problems)).flatten();
+        let counted = (contents, &mut self.values);
+        let tree = is_text.then(|| parse_counted(&file, counted, self.problems)).flatten();
         let Some(tree) = tree.map(Tree::into_owned) else {
             self.is_complete = false;
             return None;
@@ -322,6 +333,9 @@ impl Expander<'_> {
         for (key, value) in context.tree().entries(root).to_vec() {
             let Some(name) = context.text_of(key).map(str::to_owned) else { continue };
             let span = context.tree().span(key);
+            if name == "secrets" {
+                self.warn_of_expressions(context, value);
+            }
             let copied = match name.as_str() {
                 "graph" | "comment" | "secrets" | "collect" | "remote" | "types" => {
                     Some(copy_nodes(context.tree(), value, &mut document.tree))
@@ -349,6 +363,28 @@ impl Expander<'_> {
         let children = modules.map(|value| self.expand_modules(context, value, &mut document));
         self.documents.push(document);
         self.documents.extend(children.into_iter().flatten());
+    }
+
+    /// Warns of expressions in `secrets`: a name and a path are copied as they are.
+    fn warn_of_expressions(&mut self, context: &Context, node: usize) {
+        match context.tree().node(node) {
+            Some(Node::Scalar(scalar)) if scalar.text.contains("${") => {
+                let what = "an expression in `secrets` is not evaluated: the text stays as it is";
+                let hint = "write the path out; {credential: NAME} names a file of systemd";
+                self.report(context, node, Problem::new(Code::Literal, what).warning().hint(hint));
+            }
+            Some(Node::List(items)) => {
+                for item in items.clone() {
+                    self.warn_of_expressions(context, item);
+                }
+            }
+            Some(Node::Map(pairs)) => {
+                for (_, value) in pairs.clone() {
+                    self.warn_of_expressions(context, value);
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Reports a problem at a node.

@@ -114,6 +114,9 @@ pub(super) fn environment(
         for (name, reason) in crate::facts::display_facts() {
             environment = environment.refuse(&format!("facts.{name}"), reason);
         }
+        let folder = crate::facts::LOCAL_FACTS;
+        let advice = format!("this host lacks it: add {folder}/{{}}.yaml");
+        environment = environment.with_open_map("facts.local", advice);
     }
     if is_module {
         let reason = "a module sees its params and facts only; pass the value by `with:`";

@@ -131,9 +131,12 @@ impl PartReader {
             chain,
             module: instance.to_owned(),
             export_names: exports.clone(),
+            export_places: Vec::new(),
             exports,
         };
-        let document = Document { origin: Arc::new(origin), ..Document::default() };
+        // An instance without resources is not printed: a set of its resources is no mistake.
+        let origin = Arc::new(origin);
+        let document = Document { origin, loops_modules: true, ..Document::default() };
         self.parts.push(Part { base, document, ..Part::default() });
         self.parts.len() - 1
     }

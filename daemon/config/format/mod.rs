@@ -8,6 +8,10 @@
 mod comments;
 mod lines;
 
+use super::document::parse::parse;
+use super::problem::code::Code;
+use super::problem::{Problem, Problems};
+use super::source_file::SourceFile;
 use comments::list_comments;
 use lines::{LineKind, classify_lines};
 
@@ -15,7 +19,7 @@ use lines::{LineKind, classify_lines};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotFormatted {
     /// The text is not valid YAML.
-    #[error("expected valid YAML: {0}")]
+    #[error("{0}")]
     Invalid(String),
     /// The formatted text would mean something else: a defect of the formatter.
     #[error("the formatted text would differ in its {0}; the file stays as it is")]
@@ -32,6 +36,7 @@ pub enum NotFormatted {
 /// # Errors
 /// [`NotFormatted`] for a text that is not YAML, and for one that the formatter would change in meaning.
 pub fn format_graph(text: &str) -> Result<String, NotFormatted> {
+    check_syntax(text)?;
     let before = read_values(text)?;
     let formatted = format_lines(text);
     let after = read_values(&formatted).or(Err(NotFormatted::Different("syntax")))?;
@@ -64,6 +69,19 @@ fn bracket_depth(text: &str) -> usize {
     most
 }
 
+/// Fails for a text that `check` refuses as YAML, with the same message. Several documents and tags are no error here.
+fn check_syntax(text: &str) -> Result<(), NotFormatted> {
+    let mut problems = Problems::default();
+    let file = SourceFile::new("", "-".into(), "".into(), text.to_owned());
+    parse(&file, &mut problems);
+    let is_of_syntax = |problem: &&Problem| matches!(problem.code, Code::Syntax | Code::Tab);
+    let Some(problem) = problems.list.iter().find(is_of_syntax) else { return Ok(()) };
+    let place = problem.places.first();
+    let (line, column) = place.map_or((0, 0), |place| (place.line, place.column));
+    let hint = problem.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+    Err(NotFormatted::Invalid(format!("{line}:{column}: {}{hint}", problem.what)))
+}
+
 fn read_values(text: &str) -> Result<serde_yaml::Value, NotFormatted> {
     if text.trim().is_empty() {
         return Ok(serde_yaml::Value::Null);
@@ -72,7 +90,8 @@ fn read_values(text: &str) -> Result<serde_yaml::Value, NotFormatted> {
     if bracket_depth(text) > DEEPEST_BRACKETS {
         return Err(NotFormatted::Invalid("the brackets are nested too deeply".to_owned()));
     }
-    serde_yaml::from_str(text).map_err(|error| NotFormatted::Invalid(error.to_string()))
+    let invalid = |error: serde_yaml::Error| format!("expected valid YAML: {error}");
+    serde_yaml::from_str(text).map_err(|error| NotFormatted::Invalid(invalid(error)))
 }
 
 /// A level of nesting: the columns before and after.

@@ -5,6 +5,7 @@
 //! `resources` (one resource), `edges` (notifications), `names` (variables and parameters).
 
 mod edges;
+mod facts;
 mod names;
 mod resources;
 
@@ -22,6 +23,7 @@ use std::sync::Arc;
 pub const LINTS: &[(&str, &str)] = &[
     ("unguarded-exec", "An exec without a guard runs again after each change of its text."),
     ("unused-variable", "No expression and no template uses a variable."),
+    ("fact-case", "An expression compares a fact of lower-case words with another text."),
     ("unused-param", "No expression and no template of a module uses a parameter."),
     ("clear-secret", "A value in clear looks like a secret."),
     ("useless-notify", "A notification goes to a kind that does nothing on a refresh."),
@@ -204,6 +206,7 @@ pub fn find_advice(paths: &[PathBuf], options: &Options) -> Vec<Finding> {
         resources::advise(file, kinds, &expansion.sources, &mut findings);
         edges::advise(file, &files, &mut findings);
         names::advise(file, &expansion.sources, &mut findings);
+        facts::advise(file, &mut findings);
     }
     let order = |finding: &Finding| {
         (finding.place.file.clone(), finding.place.line, finding.place.column, finding.lint)

@@ -2,7 +2,7 @@
 
 use super::Place;
 use crate::config::ast::Spans;
-use crate::config::document::Origin;
+use crate::config::document::{Document, Origin};
 use crate::config::read::chain_of;
 use crate::config::source_file::SourceFile;
 use std::sync::Arc;
@@ -37,6 +37,16 @@ pub(in crate::config) struct DocumentInfo {
     pub(in crate::config) source: usize,
     /// The origin.
     pub(in crate::config) origin: Arc<Origin>,
+    /// True if a loop of the document uses a module.
+    pub(in crate::config) loops_modules: bool,
+}
+
+impl DocumentInfo {
+    /// Returns the information about a document.
+    pub(in crate::config) fn of(document: &Document) -> Self {
+        let origin = Arc::clone(&document.origin);
+        Self { source: document.source, origin, loops_modules: document.loops_modules }
+    }
 }
 
 /// The positions of all parts, by file.

@@ -141,6 +141,16 @@ pub(in crate::config) fn list_folder(path: &Path) -> Vec<PathBuf> {
     entries.map(|entry| entry.path()).filter(|path| !path.is_dir()).collect()
 }
 
+/// Returns the names of the folders in a folder; none if it cannot be read.
+pub(in crate::config) fn list_folders(path: &Path) -> Vec<String> {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.path().is_dir());
+    let mut names: Vec<String> =
+        folders.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    names
+}
+
 fn standard_input(problems: &mut Problems) -> Option<SourceFile> {
     let base = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     match bounded(io::stdin().lock()) {

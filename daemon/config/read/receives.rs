@@ -181,8 +181,14 @@ impl<'t> Reader<'t, '_> {
             let text = self.text(entry, what)?;
             let cut = text.rfind("].").and_then(|at| Some((text.get(..=at)?, text.get(at + 2..)?)));
             let Some((from, key)) = cut.filter(|(_, key)| !key.is_empty()) else {
+                // The text may be a secret, written here by mistake, and is not shown as a name.
                 let problem = format!("{what} should be kind[name].key, found `{}`", quoted(&text));
-                self.refuse(Code::Receive, problem, self.value_span(entry));
+                let place = Some(self.place_of(self.value_span(entry)));
+                let key = entry.key;
+                let hint = format!(
+                    "of a secret: {key}: {{secret: NAME}}; of a resource: {key}: \"exec[NAME].stdout\""
+                );
+                self.say(Problem::new(Code::Receive, problem).hint(hint).at(place));
                 return None;
             };
             let sent = Reference::Sent(format!("{}{from}", self.instance), key.to_owned());

@@ -1,6 +1,7 @@
 //! The reader's walk over `resources`.
 
 use super::receives::Received;
+use super::unknown_keys::misplaced_key;
 use super::{Entry, Reader};
 use crate::config::ast::{
     FieldValues, GraphFile, Link, Relation, Resource, ResourceSpots, claim_field,
@@ -32,6 +33,9 @@ impl<'t> Reader<'t, '_> {
             let spec = self.kinds.find(kind.key);
             if spec.is_none() {
                 self.unknown_kind(kind);
+                if misplaced_key(kind.key).is_some() {
+                    continue;
+                }
             }
             for item in self.list(kind, &what, wants).unwrap_or_default() {
                 match spec {
@@ -57,6 +61,12 @@ impl<'t> Reader<'t, '_> {
     fn named_only(&mut self, spec: &'static KindSpec, item: usize, file: &mut GraphFile) -> bool {
         let Some(name) = self.scalar(item).filter(|name| !name.is_null()) else { return false };
         let span = self.tree.span(item);
+        if let Some(rest) = name.text.strip_prefix("name:").filter(|_| name.plain) {
+            let what = format!("the resource is named `{}`", quoted(&name.text));
+            let hint = format!("write a space behind the colon: `name: {}`", quoted(rest));
+            let problem = Problem::new(Code::Doubt, what).warning().hint(hint);
+            self.say(problem.at(Some(self.place_of(span))));
+        }
         file.resources.push(Resource {
             spec,
             name: name.text.to_string(),
@@ -133,9 +143,7 @@ impl<'t> Reader<'t, '_> {
                 export = self.export(entry, what);
             } else if entry.key == LABELS.name && spec.fields.iter().all(|f| f.name != LABELS.name)
             {
-                if let Some(Value::TextMap(texts)) = self.value(&LABELS, entry, what) {
-                    labels = texts;
-                }
+                labels = self.labels(entry, what);
             } else if entry.key == "recv" {
                 let mut into = Received { list: &mut receives, spots: &mut spots };
                 self.receives(spec, entry, what, &mut into);
@@ -174,6 +182,29 @@ impl<'t> Reader<'t, '_> {
         if let Some(all) = &mut file.spots {
             all.resources.push(spots);
         }
+    }
+
+    /// Reads labels, and reports those that `-l NAME=VALUE` could not select.
+    fn labels(&mut self, entry: Entry<'t>, what: impl Display) -> Vec<(String, String)> {
+        let Some(Value::TextMap(labels)) = self.value(&LABELS, entry, what) else {
+            return Vec::new();
+        };
+        for (name, value) in &labels {
+            let is_wrong_name = |c: char| c.is_whitespace() || matches!(c, '=' | '!' | ',');
+            let what = if name.is_empty() || name.contains(is_wrong_name) {
+                format!("`{}` cannot be the name of a label", quoted(name))
+            } else if value.contains(',') || value.trim() != value {
+                format!("`{}` cannot be the value of a label", quoted(value))
+            } else {
+                continue;
+            };
+            let hint = "-l NAME=VALUE selects labels: a name has no space, `=`, `!` and `,`, a value no `,` and no space around it";
+            let found = self.tree.entry(entry.value, name);
+            let span = found.map_or(entry.key_span, |(key, _)| self.tree.span(key));
+            let place = Some(self.place_of(span));
+            self.say(Problem::new(Code::Field, what).hint(hint).at(place));
+        }
+        labels
     }
 
     /// Returns the position of the first key of a map.

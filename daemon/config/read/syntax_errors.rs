@@ -30,16 +30,107 @@ pub(in crate::config) fn problem(source: &SourceFile, error: &ScanError) -> Prob
     if let Some((what, hint)) = mistaken_expression(line) {
         return Problem::new(Code::Syntax, what).hint_if(hint).at(Some(place));
     }
-    let indentation = line.len() - line.trim_start_matches([' ', '\t']).len();
-    if let Some(tab) = line.get(..indentation).and_then(|lead| lead.find('\t')) {
-        let tab = Span::new(start + tab, start + tab + 1);
+    // The parser may stop at the end of the line before.
+    let next = start + line.len() + 1;
+    let next = (next, source.line_text(Span::new(next, next).start).0);
+    let lines = [(start, line), next];
+    if let Some(tab) = lines.into_iter().find_map(|(start, line)| Some(start + tab_in(line)?)) {
+        let tab = Span::new(tab, tab + 1);
         return Problem::new(Code::Tab, "expected spaces, found a tab in the indentation")
             .hint("replace the tab by spaces")
             .at(Some(source.place(tab)));
     }
-    let open_quote = "check the lines above for an unclosed quote";
-    let hint = advice(line).or_else(|| info.contains("quoted scalar").then_some(open_quote));
-    Problem::new(Code::Syntax, format!("invalid YAML: {info}")).hint_if(hint).at(Some(place))
+    let before = source.text.get(..start).unwrap_or_default();
+    let (what, hint) = match info {
+        _ if info.contains("quoted scalar") && unclosed_quote(before, line).is_some() => {
+            ("a quote is not closed".to_owned(), unclosed_quote(before, line))
+        }
+        _ if info.contains("unclosed bracket") => {
+            let close = if info.contains('[') { ']' } else { '}' };
+            let hint = format!("close it by `{close}`, in this line or below");
+            (format!("invalid YAML: {info}"), Some(hint))
+        }
+        _ if info.contains("simple key expected") && !line.contains(':') => {
+            let what = "a key has no colon behind it".to_owned();
+            (what, Some(format!("write `{}:`", crate::config::problem::quoted(line.trim()))))
+        }
+        _ if info.contains("mapping values") && bare_word_above(before).is_some() => {
+            let word = bare_word_above(before).unwrap_or_default();
+            let hint =
+                format!("write `{}:` in the line above", crate::config::problem::quoted(word));
+            ("a key has no colon behind it".to_owned(), Some(hint))
+        }
+        _ => {
+            let misaligned = advice(line).is_none().then(|| misaligned(before, line)).flatten();
+            let what = if misaligned.is_some() {
+                "the indentation of this line fits no line above".to_owned()
+            } else {
+                format!("invalid YAML: {info}")
+            };
+            (what, misaligned.or_else(|| advice(line).map(str::to_owned)))
+        }
+    };
+    Problem::new(Code::Syntax, what).hint_if(hint).at(Some(place))
+}
+
+/// Returns the offset of a tab in the indentation of a line.
+fn tab_in(line: &str) -> Option<usize> {
+    let indentation = line.len() - line.trim_start_matches([' ', '\t']).len();
+    line.get(..indentation)?.find('\t')
+}
+
+/// Returns the column of the first key of a line: that behind the dashes of a list.
+fn column_of_key(line: &str) -> usize {
+    let mut rest = line.trim_start_matches(' ');
+    while let Some(inner) = rest.strip_prefix("- ") {
+        rest = inner.trim_start_matches(' ');
+    }
+    line.len() - rest.len() + 1
+}
+
+/// Returns the line above if it is one word without a colon.
+fn bare_word_above(before: &str) -> Option<&str> {
+    let above = before.lines().last()?.trim();
+    let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    (!above.is_empty() && above.chars().all(is_word)).then_some(above)
+}
+
+/// Returns the advice about a line whose keys begin between the columns of the lines above.
+fn misaligned(before: &str, line: &str) -> Option<String> {
+    let is_structure = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    let own = column_of_key(line);
+    let mut above = before.lines().rev().filter(is_structure);
+    let nearest = column_of_key(above.next()?);
+    if own == nearest || line.trim().is_empty() {
+        return None;
+    }
+    let outer = above.find(|line| column_of_key(line) < own.min(nearest));
+    let outer = outer.filter(|_| own < nearest).map(|line| {
+        let key = line.trim_start_matches([' ', '-']).split(':').next().unwrap_or_default();
+        let key = crate::config::problem::quoted(key);
+        format!(", or in column {} for a key beside `{key}`", column_of_key(line))
+    });
+    Some(format!(
+        "the line begins in column {own}, the keys of the entry above in column {nearest}: begin there{}",
+        outer.unwrap_or_default()
+    ))
+}
+
+/// Returns the advice about a quote that no line closes: the line above that opens it.
+fn unclosed_quote(before: &str, line: &str) -> Option<String> {
+    let is_open = |line: &&str| {
+        ['"', '\''].into_iter().any(|quote| {
+            line.contains(&format!(": {quote}")) && line.matches(quote).count() % 2 == 1
+        })
+    };
+    let count = before.lines().count();
+    let all = before.lines().chain([line]).zip(1..).filter(|(line, _)| is_open(line));
+    let (_, number) = all.last()?;
+    Some(if number <= count {
+        format!("line {number} opens a quote: close it at the end of that line")
+    } else {
+        "close the quote at the end of the value, or remove it".to_owned()
+    })
 }
 
 /// Returns the message and the hint about an expression that is not quoted as YAML needs it.

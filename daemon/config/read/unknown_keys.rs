@@ -19,7 +19,10 @@ impl<'t> Reader<'t, '_> {
     /// Reports a kind that this build does not have, with the nearest name.
     pub(super) fn unknown_kind(&mut self, kind: Entry<'t>) {
         let name = quoted(kind.key);
-        let problem = if self.kinds.is_elsewhere(kind.key) {
+        let problem = if let Some(hint) = misplaced_key(kind.key) {
+            let what = format!("`{name}` stands where a kind is expected");
+            Problem::new(Code::UnknownKind, what).hint(hint)
+        } else if self.kinds.is_elsewhere(kind.key) {
             let problem =
                 Problem::new(Code::KindLater, format!("kind `{name}` is not in this build"));
             let known: Vec<&str> = self.kinds.names().collect();
@@ -125,6 +128,18 @@ impl<'t> Reader<'t, '_> {
         let place = self.place_of(span);
         self.say(Problem::new(Code::UnknownKey, problem).hint(hint).at(Some(place)));
     }
+}
+
+/// Returns the advice for a key of a resource that stands in the place of a kind: its indentation is wrong.
+pub(super) fn misplaced_key(key: &str) -> Option<String> {
+    if let Some(rest) = key.strip_prefix('-').filter(|rest| !rest.is_empty()) {
+        return Some(format!("write a space behind the dash: `- {rest}:`"));
+    }
+    let of_all = ["name", "when", "for_each", "meta", "recv", "with", LABELS.name, ALIASES.name];
+    let is_key = of_all.contains(&key) || Relation::parse(key).is_some();
+    is_key.then(|| {
+        format!("`{key}` belongs to a resource: indent it as far as its `name`, so that both begin in one column")
+    })
 }
 
 /// Returns the topic of `steadfast explain` for the keys of an object of the graph, as messages name it.

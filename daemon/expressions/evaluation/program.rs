@@ -26,6 +26,9 @@ const WORK_OF_FAILURE: u64 = FUEL / 4;
 /// The name of the function that reads an item of a list.
 const ITEM: &str = "item_at";
 
+/// The name of the function that refuses an integer above 64 bits behind each calculation.
+const FIT: &str = "fit_int";
+
 /// The name of the function behind each expression that notes the work, and the name of its counter.
 const NOTE: &str = "note_work";
 const COUNTER: &str = "work";
@@ -37,6 +40,7 @@ static ENGINE: LazyLock<Environment<'static>> = LazyLock::new(|| {
     engine.set_fuel(Some(FUEL));
     add_functions(&mut engine);
     engine.add_filter(ITEM, item_at);
+    engine.add_filter(FIT, fit_int);
     engine.add_filter(NOTE, note_work);
     engine
 });
@@ -93,6 +97,14 @@ fn item_at(list: &minijinja::Value, index: i64) -> Result<minijinja::Value, Erro
         Ok(place) if place < length => list.get_item_by_index(place),
         _ => Err(failed(format!("the list has {length} items, no item {index}"))),
     }
+}
+
+/// Returns the result of a calculation, unless it exceeds the integers of the language: minijinja has larger ones.
+fn fit_int(value: minijinja::Value, sign: &str) -> Result<minijinja::Value, Error> {
+    if value.is_integer() && value.as_i64().is_none() {
+        return Err(failed(format!("`{sign}` gives {value}: overflow of an int of 64 bits")));
+    }
+    Ok(value)
 }
 
 /// The work of one evaluation.
@@ -363,13 +375,29 @@ impl Writer {
                 self.put_between(["(", "))"], [index]);
             }
             NodeKind::Not(inner) => self.put_between(["(not ", ")"], [inner]),
-            NodeKind::Negate(inner) => self.put_between(["(-", ")"], [inner]),
+            NodeKind::Negate(inner) => {
+                self.put_between(["(-(", &format!("))|{FIT}('-')")], [inner]);
+            }
             NodeKind::Binary(Operator::NotIn, left, right) => {
                 self.put_between(["(not (", " in ", "))"], [left, right]);
             }
-            // minijinja writes a bool as `True`; `string` writes it as the language does.
             NodeKind::Binary(Operator::Concat, left, right) => {
-                self.put_between(["((", "|string) ~ (", "|string))"], [left, right]);
+                self.put("(");
+                self.write_concat(left, right);
+                self.put(")");
+            }
+            NodeKind::Binary(
+                operator @ (Operator::Add
+                | Operator::Subtract
+                | Operator::Multiply
+                | Operator::FloorDivide
+                | Operator::Remainder),
+                left,
+                right,
+            ) => {
+                let sign = operator.sign();
+                let end = format!(")|{FIT}('{sign}')");
+                self.put_between(["(", &format!(" {sign} "), &end], [left, right]);
             }
             NodeKind::Binary(operator, left, right) => {
                 let sign = format!(" {} ", operator.sign());
@@ -397,6 +425,16 @@ impl Writer {
             }
         }
         self.places.push((start, self.text.len(), node.range()));
+    }
+
+    /// Writes a chain of `~` without brackets, because minijinja nests at most 150 of them. It writes a bool as `True`;
+    /// `string` writes one as the language does.
+    fn write_concat(&mut self, left: &Node, right: &Node) {
+        match &left.kind {
+            NodeKind::Binary(Operator::Concat, first, second) => self.write_concat(first, second),
+            _ => self.put_between(["", "|string"], [left]),
+        }
+        self.put_between([" ~ ", "|string"], [right]);
     }
 
     /// Writes each node after the text with its number, and the last text at the end.

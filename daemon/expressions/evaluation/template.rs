@@ -35,6 +35,9 @@ const LONGEST_OUTPUT: usize = 8 * 1024 * 1024;
 /// The maximum length of one template in bytes.
 pub(crate) const LONGEST_TEMPLATE: usize = 512 * 1024;
 
+/// The maximum column of a tag: minijinja counts columns in 16 bits.
+const MOST_COLUMNS: usize = 65_000;
+
 /// Reads an included template by its name relative to the folder of the graph or module: `None` if there is none.
 pub type TemplateLoader = Arc<dyn Fn(&str) -> Result<Option<String>, String> + Send + Sync>;
 
@@ -108,12 +111,17 @@ impl Template {
         if let Some((at, message)) = find_excess(text) {
             return Err(error_at(name, text, Some(at), message));
         }
+        let checked = with_checks(text);
+        if let Some(at) = tag_beyond_columns(&checked) {
+            let (_, at) = without_checks(&checked, at);
+            return Err(error_at(name, text, Some(at), beyond_columns()));
+        }
         let mut engine = ENGINE.clone();
         if let Some(loader) = loader {
             engine.set_loader(move |wanted| load_template(&loader, wanted));
         }
         engine
-            .add_template_owned(name.to_owned(), with_checks(text))
+            .add_template_owned(name.to_owned(), checked)
             .map_err(|error| explain(name, &error, &[]))?;
         let names = undeclared_names(&engine, name);
         Ok(Self { engine, name: name.to_owned(), names, products: products_of(text) })
@@ -292,9 +300,10 @@ fn load_template(loader: &TemplateLoader, wanted: &str) -> Result<Option<String>
         Ok(Some(text)) if text.len() > LONGEST_TEMPLATE => {
             refuse(format!("a template has at most {LONGEST_TEMPLATE} bytes"))
         }
-        Ok(Some(text)) => match find_excess(&text) {
-            Some((_, message)) => refuse(message),
-            None => Ok(Some(with_checks(&text))),
+        Ok(Some(text)) => match (find_excess(&text), with_checks(&text)) {
+            (Some((_, message)), _) => refuse(message),
+            (None, checked) if tag_beyond_columns(&checked).is_some() => refuse(beyond_columns()),
+            (None, checked) => Ok(Some(checked)),
         },
         Ok(None) => Ok(None),
         Err(problem) => refuse(problem),
@@ -424,4 +433,28 @@ fn printed_values(source: &str) -> Vec<(usize, &str)> {
 fn ends_with_filter(text: &str, filter: &str) -> bool {
     let text = text.trim().trim_end_matches('-').trim_end();
     text.rsplit_once('|').is_some_and(|(_, last)| last.trim() == filter)
+}
+
+/// Returns the message about a tag beyond the maximum column.
+fn beyond_columns() -> String {
+    format!("a tag stands beyond column {MOST_COLUMNS}: break the line")
+}
+
+/// Returns the offset at which a tag passes the maximum column of its line.
+fn tag_beyond_columns(text: &str) -> Option<usize> {
+    if text.len() <= MOST_COLUMNS {
+        return None;
+    }
+    let mut start = 0;
+    text.split_inclusive('\n').find_map(|line| {
+        let begin = start;
+        start += line.len();
+        let (limit, _) = line.char_indices().nth(MOST_COLUMNS)?;
+        let (before, rest) = (text.get(..begin + limit)?, line.get(limit..)?);
+        let opens =
+            |text: &str| ["{{", "{%", "{#"].into_iter().filter_map(|tag| text.rfind(tag)).max();
+        let closes = |text: &str| ["}}", "%}", "#}"].into_iter().any(|tag| text.contains(tag));
+        let is_open = opens(before).is_some_and(|at| !closes(before.get(at..).unwrap_or_default()));
+        (is_open || opens(rest).is_some() || before.ends_with('{')).then_some(begin + limit)
+    })
 }

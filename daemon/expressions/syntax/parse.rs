@@ -2,7 +2,7 @@
 
 use crate::expressions::error::{Cause, ExpressionError};
 use crate::expressions::functions::table::{Function, function_named};
-use crate::expressions::syntax::advice::{FOREIGN_FUNCTIONS, hint_for_function};
+use crate::expressions::syntax::advice::hint_for_function;
 use crate::expressions::syntax::node::{Node, NodeKind, Operator};
 use crate::expressions::syntax::tokens::{Token, TokenKind, split_tokens};
 
@@ -29,7 +29,8 @@ pub(in crate::expressions) fn parse_expression(text: &str) -> Result<Node, Expre
             Cause::Syntax,
             (0, text.len()),
             "the expression is empty",
-        ));
+        )
+        .hint("write a name such as `vars.x`; the text `${` is written as `$${`"));
     }
     let mut parser = Parser { tokens, at: 0, level: 0, length: text.len() };
     let node = parser.read_choice()?;
@@ -39,12 +40,12 @@ pub(in crate::expressions) fn parse_expression(text: &str) -> Result<Node, Expre
     }
 }
 
-struct Parser {
-    tokens: Vec<Token>,
-    at: usize,
+pub(super) struct Parser {
+    pub(super) tokens: Vec<Token>,
+    pub(super) at: usize,
     level: usize,
     /// The length of the text.
-    length: usize,
+    pub(super) length: usize,
 }
 
 type Parsed = Result<Node, ExpressionError>;
@@ -279,6 +280,12 @@ impl Parser {
                     word.to_lowercase()
                 )));
             }
+            "yes" | "on" | "Yes" | "On" => {
+                return Err(wrong(format!("`{word}` is no value; write `true`")));
+            }
+            "no" | "off" | "No" | "Off" => {
+                return Err(wrong(format!("`{word}` is no value; write `false`")));
+            }
             "none" | "None" | "null" => {
                 return Err(wrong(format!("the language has no `{word}`"))
                     .hint("a value that may be absent has `| default(…)`"));
@@ -353,7 +360,19 @@ impl Parser {
 
     fn binary(&self, operator: Operator, left: Node, right: Node) -> Parsed {
         let (start, end) = (left.start, right.end);
-        self.join(NodeKind::Binary(operator, Box::new(left), Box::new(right)), start, end)
+        let is_chain = matches!(left.kind, NodeKind::Binary(of, ..) if of == operator);
+        let kind = NodeKind::Binary(operator, Box::new(left), Box::new(right));
+        let joined = self.join(kind, start, end);
+        let sign = operator.sign();
+        joined.map_err(|error| match operator {
+            Operator::Concat if is_chain => {
+                error.hint("join a list: `[vars.a, vars.b] | join(\"\")`")
+            }
+            _ if is_chain => error.hint(format!(
+                "a chain of `{sign}` has fewer than {DEEPEST} parts: split it into several variables"
+            )),
+            _ => error,
+        })
     }
 
     /// Creates a node of several parts, unless it would be too deep.
@@ -398,87 +417,6 @@ impl Parser {
     fn expect_sign(&mut self, sign: &'static str) -> Result<usize, ExpressionError> {
         let end = self.take_end_of(sign);
         end.ok_or_else(|| self.unexpected(self.tokens.get(self.at), &format!("`{sign}`")))
-    }
-
-    /// Returns the word before a token.
-    fn word_before(&self, at: usize) -> Option<&str> {
-        match &self.tokens.get(at.checked_sub(1)?)?.kind {
-            TokenKind::Word(word) => Some(word),
-            _ => None,
-        }
-    }
-
-    /// Returns the dotted name that ends before a token.
-    fn name_before(&self, at: usize) -> Vec<&str> {
-        let mut name = Vec::new();
-        let mut at = at;
-        while let Some(word) = self.word_before(at) {
-            name.insert(0, word);
-            at -= 1;
-            let is_dot =
-                at > 0 && self.tokens.get(at - 1).is_some_and(|it| it.kind == TokenKind::Sign("."));
-            if !is_dot {
-                break;
-            }
-            at -= 1;
-        }
-        name
-    }
-
-    /// Returns the problem of a test such as `x is defined`, which only templates have.
-    fn refused_test(&self, range: (usize, usize)) -> ExpressionError {
-        let is_of_presence = self.tokens.iter().skip(self.at + 1).any(|token| {
-            matches!(&token.kind, TokenKind::Word(word) if word == "defined" || word == "undefined")
-        });
-        let error = |message: &str| ExpressionError::new(Cause::Syntax, range, message);
-        let name = self.name_before(self.at);
-        match (is_of_presence, name.split_last()) {
-            (true, Some((key, map))) if !map.is_empty() => {
-                let map = shortened(&map.join("."));
-                error("only templates have `is defined`").hint(format!(
-                    "write `\"{0}\" in {map}`, or `{map}.{0} | default(VALUE)`",
-                    shortened(key)
-                ))
-            }
-            (true, _) => error("only templates have `is defined`")
-                .hint("write `\"key\" in MAP`, or `NAME | default(VALUE)`"),
-            (false, _) => error("`is` is no operator; write `==`"),
-        }
-    }
-
-    /// Returns the problem of a call such as `x.contains("a")`.
-    fn refused_method(&self, range: (usize, usize)) -> ExpressionError {
-        let name = self.name_before(self.at);
-        let error = |message: &str| ExpressionError::new(Cause::Syntax, range, message);
-        let Some((method, value)) = name.split_last().filter(|(_, value)| !value.is_empty()) else {
-            return error("expected an operator or the end, found `(`");
-        };
-        let (method, value) = (shortened(method), shortened(&value.join(".")));
-        let hint = match FOREIGN_FUNCTIONS.iter().find(|(foreign, _)| *foreign == method) {
-            Some((_, here)) => here.replace("{}", &value),
-            None => format!("{value} | {method}(…)"),
-        };
-        error("a value has no methods").hint(format!("write `{hint}`"))
-    }
-
-    fn unexpected(&self, token: Option<&Token>, wanted: &str) -> ExpressionError {
-        let Some(token) = token else {
-            let message = format!("expected {wanted}, found the end of the expression");
-            return ExpressionError::new(Cause::Syntax, (self.length, self.length), message);
-        };
-        let range = (token.start, token.end);
-        let found = match &token.kind {
-            TokenKind::Word(word) if word == "is" => return self.refused_test(range),
-            TokenKind::Sign("(") if self.word_before(self.at).is_some() => {
-                return self.refused_method(range);
-            }
-            TokenKind::Word(word) => shortened(word),
-            TokenKind::Int(number) => number.to_string(),
-            TokenKind::Float(number) => number.to_string(),
-            TokenKind::Text(text) => format!("\"{}\"", shortened(text)),
-            TokenKind::Sign(sign) => (*sign).to_owned(),
-        };
-        ExpressionError::new(Cause::Syntax, range, format!("expected {wanted}, found `{found}`"))
     }
 }
 

@@ -37,6 +37,7 @@ const FOREIGN_SIGNS: &[(&str, &str)] = &[
     ("=~", "matches(text, \"pattern\")"),
     ("=", "=="),
     ("!", "not"),
+    ("<>", "!="),
     ("&", "and"),
     ("?", "a if condition else b"),
 ];

@@ -69,6 +69,7 @@ impl Expander<'_> {
             chain,
             module: module.name.clone(),
             exports: module.exports.clone(),
+            export_places: module.export_places.clone(),
             export_names: module.export_names.clone(),
         })
     }

@@ -20,7 +20,7 @@ use crate::config::expand::resources::conditions::Condition;
 use crate::config::expand::resources::with_item;
 use crate::config::expand::{Context, Expander, Parsed};
 use crate::config::problem::code::Code;
-use crate::config::problem::{Problem, quoted};
+use crate::config::problem::{Place, Problem, quoted};
 use crate::expressions::{Value, ValueType};
 use crate::nearest_name::nearest;
 use std::collections::BTreeMap;
@@ -39,6 +39,8 @@ pub(in crate::config::expand) struct Module {
     pub(in crate::config::expand) param_types: Arc<ValueType>,
     /// The resources and probes that other files may name.
     pub(in crate::config::expand) exports: Vec<String>,
+    /// The places of the exports; none for a kind whose names a loop or an expression makes.
+    pub(in crate::config::expand) export_places: Vec<Option<Place>>,
     /// The names of the exports; an export without a name of its own has that of its resource.
     pub(in crate::config::expand) export_names: Vec<String>,
 }
@@ -94,6 +96,7 @@ impl Expander<'_> {
             self.expand_instance(context, (item, &module), document);
             return;
         };
+        document.loops_modules = true;
         let Some(items) = self.loop_items(context, for_each) else {
             self.is_complete = false;
             return;
@@ -244,7 +247,9 @@ impl Expander<'_> {
         }
         let Some(Node::Map(pairs)) = context.tree().node(node) else {
             let what = "`with` should be a map of parameters";
-            self.report(context, node, Problem::new(Code::Param, what));
+            let example = declared.keys().next().map_or("NAME", String::as_str);
+            let hint = format!("write with: {{{example}: VALUE}}");
+            self.report(context, node, Problem::new(Code::Param, what).hint(hint));
             return None;
         };
         let mut is_wrong = false;
@@ -261,6 +266,12 @@ impl Expander<'_> {
                 let known: Vec<&str> = declared.keys().map(String::as_str).collect();
                 let hint = match near {
                     Some(near) => format!("did you mean `{near}`?"),
+                    None if known.is_empty() => {
+                        let name = quoted(&name);
+                        format!(
+                            "the module declares none; add params: {{{name}: {{type: string}}}}"
+                        )
+                    }
                     None => format!("params of the module: {}", known.join(", ")),
                 };
                 let what = format!("the module has no param `{}`", quoted(&name));

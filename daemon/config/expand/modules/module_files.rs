@@ -7,9 +7,10 @@ use crate::config::expand::{Context, Expander, MODULE_KEYS};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
 use crate::expressions::ValueType;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
+use steadfast_resources::ResourceId;
 
 impl Expander<'_> {
     /// Reads a module at its first use.
@@ -64,7 +65,11 @@ impl Expander<'_> {
         }
         if files.is_empty() {
             let what = format!("`{}` is no module: the folder has no .yaml file", quoted(text));
-            let hint = "a module is a folder with a file that begins with `module: NAME`";
+            let near = self.inputs.nearest_folder(&context.parsed.file.base, text);
+            let hint = near.map_or_else(
+                || "a module is a folder with a file that begins with `module: NAME`".to_owned(),
+                |near| format!("did you mean `{}`?", quoted(&near)),
+            );
             self.report(context, node, Problem::new(Code::Include, what).hint(hint));
             return None;
         }
@@ -74,6 +79,7 @@ impl Expander<'_> {
             params: BTreeMap::new(),
             param_types: Arc::new(ValueType::Unknown),
             exports: Vec::new(),
+            export_places: Vec::new(),
             export_names: Vec::new(),
         };
         for parsed in files {
@@ -88,6 +94,7 @@ impl Expander<'_> {
             self.report(context, node, Problem::new(Code::Include, what).hint(hint));
             return None;
         }
+        module.forget_computed_exports();
         module.param_types =
             Arc::new(crate::config::expand::modules::params::type_of(&module.params));
         Some(module)
@@ -109,14 +116,42 @@ impl Expander<'_> {
                 _ => vec![(node, node)],
             };
             for (name, value) in exports {
-                let (Some(name), Some(value)) = (context.text_of(name), context.text_of(value))
-                else {
-                    continue;
-                };
+                let texts = (context.text_of(name), context.text_of(value));
+                let (Some(name), Some(text)) = texts else { continue };
                 module.export_names.push(name.to_owned());
-                module.exports.push(value.to_owned());
+                module.exports.push(text.to_owned());
+                module.export_places.push(Some(context.place(context.tree().span(value))));
             }
         }
         Some(())
+    }
+}
+
+impl Module {
+    /// Omits the places of exports whose kind has names that a loop or an expression makes, and those of modules
+    /// within: an empty list makes none.
+    fn forget_computed_exports(&mut self) {
+        let mut computed = BTreeSet::new();
+        for tree in self.files.iter().map(|parsed| &parsed.tree) {
+            let resources = tree.root().and_then(|root| tree.entry(root, "resources"));
+            for (kind, entries) in resources.map_or(&[][..], |(_, node)| tree.entries(node)) {
+                let Some(Node::List(items)) = tree.node(*entries) else { continue };
+                let is_computed = |item: &usize| {
+                    let name = tree.entry(*item, "name").map_or(*item, |(_, name)| name);
+                    tree.entry(*item, "for_each").is_some()
+                        || tree.scalar(name).is_some_and(|name| name.text.contains("${"))
+                };
+                if items.iter().any(is_computed) {
+                    computed.extend(tree.scalar(*kind).map(|kind| kind.text.as_ref()));
+                }
+            }
+        }
+        for (export, place) in self.exports.iter().zip(&mut self.export_places) {
+            let is_computed =
+                |id: ResourceId<'_>| !id.instance.is_empty() || computed.contains(id.kind);
+            if ResourceId::parse(export).is_some_and(is_computed) {
+                *place = None;
+            }
+        }
     }
 }

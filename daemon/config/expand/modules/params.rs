@@ -198,17 +198,22 @@ impl Expander<'_> {
             return None;
         };
         let mut all = BTreeMap::new();
+        let mut is_wrong = false;
         for (key, value) in pairs.clone() {
             let name = context.text_of(key).unwrap_or_default().to_owned();
             if !crate::config::expand::sources::variables::is_name(&name) {
                 let what = format!("`{}` cannot be the name of a parameter", quoted(&name));
                 let hint = "use letters, digits and `_`, beginning with a letter";
                 self.report(context, key, Problem::new(Code::Param, what).hint(hint));
-                return None;
+                is_wrong = true;
+                continue;
             }
-            all.insert(name.clone(), self.read_declaration(context, (&name, key), value)?);
+            match self.read_declaration(context, (&name, key), value) {
+                Some(declaration) => drop(all.insert(name, declaration)),
+                None => is_wrong = true,
+            }
         }
-        Some(all)
+        (!is_wrong).then_some(all)
     }
 
     fn read_declaration(
@@ -227,56 +232,23 @@ impl Expander<'_> {
             max: None,
             choices: Vec::new(),
         };
-        let mut has_type = false;
-        let mut default = None;
-        for (key, value) in context.tree().entries(node).to_vec() {
-            let text = context.text_of(value).unwrap_or_default().to_owned();
-            match context.text_of(key).unwrap_or_default() {
-                "type" => {
-                    if let Some(found) = DeclaredType::parse(&text) {
-                        declaration.value_type = found;
-                        has_type = true;
-                    } else {
-                        let what = format!("`{}` is no type of a parameter", quoted(&text));
-                        let hint = format!("types: {}, list of TYPE", TYPES.join(", "));
-                        self.report(context, value, Problem::new(Code::Param, what).hint(hint));
-                        return None;
-                    }
-                }
-                "default" => default = Some(value),
-                "required" => {
-                    declaration.required = self.read_required(context, (name, &text), value)?;
-                }
-                "pattern" => {
-                    if regex_lite::Regex::new(&text).is_err() {
-                        let what = format!("the pattern of `{}` is not valid", quoted(name));
-                        self.report(context, value, Problem::new(Code::Param, what));
-                        return None;
-                    }
-                    declaration.pattern = Some(text);
-                }
-                "min" => declaration.min = Some(self.read_bound(context, (name, "min"), value)?),
-                "max" => declaration.max = Some(self.read_bound(context, (name, "max"), value)?),
-                "choices" => match self.node_value(context, value)? {
-                    Value::List(choices) => declaration.choices = choices.into_inner(),
-                    other => declaration.choices = vec![other],
-                },
-                "doc" => declaration.doc = Some(text),
-                other => {
-                    let what = format!("unknown key `{}` in `{}`", quoted(other), quoted(name));
-                    let hint = hint_for_key(other);
-                    self.report(context, key, Problem::new(Code::UnknownKey, what).hint(hint));
-                    return None;
-                }
-            }
+        let mut is_wrong = false;
+        for entry in context.tree().entries(node).to_vec() {
+            let read = self.read_declaration_key(context, name, entry, &mut declaration);
+            is_wrong |= read.is_none();
         }
-        if !has_type {
+        if context.tree().entry(node, "type").is_none() {
             let what = format!("`{}` needs a type", quoted(name));
-            let hint = format!("write {name}: {{type: string}}; types: {}", TYPES.join(", "));
+            let meant = context.text_of(node).filter(|text| DeclaredType::parse(text).is_some());
+            let meant = meant.unwrap_or("string");
+            let hint = format!("write {name}: {{type: {meant}}}; types: {}", TYPES.join(", "));
             self.report(context, at, Problem::new(Code::Param, what).hint(hint));
+            is_wrong = true;
+        }
+        if is_wrong {
             return None;
         }
-        if let Some(default) = default {
+        if let Some((_, default)) = context.tree().entry(node, "default") {
             let value = self.node_value(context, default)?;
             match declaration.check(value) {
                 Ok(value) => declaration.default = Some(value),
@@ -288,6 +260,56 @@ impl Expander<'_> {
             }
         }
         Some(declaration)
+    }
+
+    /// Reads one key of a declaration, besides the default.
+    fn read_declaration_key(
+        &mut self,
+        context: &Context,
+        name: &str,
+        (key, value): (usize, usize),
+        declaration: &mut Declaration,
+    ) -> Option<()> {
+        let text = context.text_of(value).unwrap_or_default().to_owned();
+        match context.text_of(key).unwrap_or_default() {
+            "type" => {
+                let Some(found) = DeclaredType::parse(&text) else {
+                    let what = format!("`{}` is no type of a parameter", quoted(&text));
+                    let near = nearest(&text, TYPES).map(|near| format!("did you mean `{near}`? "));
+                    let near = near.unwrap_or_default();
+                    let hint = format!("{near}types: {}, list of TYPE", TYPES.join(", "));
+                    self.report(context, value, Problem::new(Code::Param, what).hint(hint));
+                    return None;
+                };
+                declaration.value_type = found;
+            }
+            "default" => {}
+            "required" => {
+                declaration.required = self.read_required(context, (name, &text), value)?;
+            }
+            "pattern" => {
+                if regex_lite::Regex::new(&text).is_err() {
+                    let what = format!("the pattern of `{}` is not valid", quoted(name));
+                    self.report(context, value, Problem::new(Code::Param, what));
+                    return None;
+                }
+                declaration.pattern = Some(text);
+            }
+            "min" => declaration.min = Some(self.read_bound(context, (name, "min"), value)?),
+            "max" => declaration.max = Some(self.read_bound(context, (name, "max"), value)?),
+            "choices" => match self.node_value(context, value)? {
+                Value::List(choices) => declaration.choices = choices.into_inner(),
+                other => declaration.choices = vec![other],
+            },
+            "doc" => declaration.doc = Some(text),
+            other => {
+                let what = format!("unknown key `{}` in `{}`", quoted(other), quoted(name));
+                let hint = hint_for_key(other);
+                self.report(context, key, Problem::new(Code::UnknownKey, what).hint(hint));
+                return None;
+            }
+        }
+        Some(())
     }
 
     /// Reads `required` of a declaration.
@@ -323,7 +345,7 @@ impl Expander<'_> {
         number
     }
 
-    /// Checks values against their declarations, and adds the defaults.
+    /// Checks values against their declarations, and adds the defaults. `node` is the map of the values.
     pub(in crate::config::expand) fn complete_fields(
         &mut self,
         context: &Context,
@@ -333,6 +355,7 @@ impl Expander<'_> {
     ) -> Option<BTreeMap<String, Value>> {
         let mut values = BTreeMap::new();
         let mut is_wrong = false;
+        let entry = |name: &str| context.tree().entry(node, name);
         for (name, declaration) in declared {
             if declaration.value_type == DeclaredType::Secret {
                 continue;
@@ -342,7 +365,8 @@ impl Expander<'_> {
                     Ok(value) => Some(value),
                     Err(why) => {
                         let problem = format!("`{}` of {what} {why}", quoted(name));
-                        self.report(context, node, Problem::new(Code::Param, problem));
+                        let at = entry(name).map_or(node, |(_, value)| value);
+                        self.report(context, at, Problem::new(Code::Param, problem));
                         is_wrong = true;
                         None
                     }
@@ -359,7 +383,7 @@ impl Expander<'_> {
             };
             values.extend(value.map(|value| (name.clone(), value)));
         }
-        if let Some(unknown) = given.keys().next() {
+        for unknown in given.keys() {
             let near = nearest(unknown, declared.keys().map(String::as_str));
             let known: Vec<&str> = declared.keys().map(String::as_str).collect();
             let hint = near.map_or_else(
@@ -367,8 +391,9 @@ impl Expander<'_> {
                 |it| format!("did you mean `{it}`?"),
             );
             let problem = format!("{what} has no `{}`", quoted(unknown));
-            self.report(context, node, Problem::new(Code::Param, problem).hint(hint));
-            return None;
+            let at = entry(unknown).map_or(node, |(key, _)| key);
+            self.report(context, at, Problem::new(Code::Param, problem).hint(hint));
+            is_wrong = true;
         }
         (!is_wrong).then_some(values)
     }

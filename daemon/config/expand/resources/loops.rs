@@ -55,17 +55,27 @@ impl Expander<'_> {
             ItemType::Declared(shared) => (shared, None),
             ItemType::Joined(joined) => (required_keys(&joined), Some(joined)),
         };
+        let (list_context, list) = self.written_list(context, written.list);
         let mut made = Vec::with_capacity(items.len());
-        for (key, value) in items {
+        let mut is_wrong = false;
+        for (number, (key, value)) in items.into_iter().enumerate() {
             let value = match &written.declared {
-                Some(declared) => self.complete_item(context, node, (&key, value), declared)?,
-                None => value,
+                Some(declared) => {
+                    let at = item_node(&list_context, list, (number, &key));
+                    self.complete_item(&list_context, at, (&key, value), declared)
+                }
+                None => Some(value),
+            };
+            // All problems are reported in one run.
+            let Some(value) = value else {
+                is_wrong = true;
+                continue;
             };
             let root = Root { value: Arc::new(value), value_type: Arc::clone(&shared) };
             let (key, of, joined) = (key.into(), of.clone(), joined.clone());
             made.push(Arc::new(LoopItem { key, root, of, joined }));
         }
-        Some(made)
+        (!is_wrong).then_some(made)
     }
 
     /// Reads the short form (an expression or a list) or the long form (a map with `in`).
@@ -136,10 +146,6 @@ impl Expander<'_> {
         node: usize,
         (written, of, value): (&Loop, &str, Value),
     ) -> Option<Vec<(String, Value)>> {
-        let refuse = |this: &mut Self, what: String, hint: &str| {
-            this.report(context, node, Problem::new(Code::Loop, what).hint(hint));
-            None
-        };
         let count = match &value {
             Value::Map(entries) => entries.len(),
             Value::List(items) => items.len(),
@@ -160,38 +166,30 @@ impl Expander<'_> {
             Value::List(items) => items.into_inner(),
             other => {
                 let what = format!("`for_each` needs a list or a map, found {}", kind_of(&other));
-                return refuse(self, what, "for example: for_each: vars.users");
+                let problem = Problem::new(Code::Loop, what);
+                self.report(context, node, problem.hint("for example: for_each: vars.users"));
+                return None;
             }
         };
+        let (list_context, list_node) = self.written_list(context, written.list);
         let mut items = Vec::with_capacity(list.len());
-        for item in list {
-            let key = match (&item, &written.key) {
-                (Value::Map(entries), Some(field)) => {
-                    if let Some(key) = entries.get(field).and_then(Value::embedded_text) {
-                        key
-                    } else {
-                        let what = format!("an item of the loop has no key `{}`", quoted(field));
-                        return refuse(self, what, "each item needs this field, as a string");
+        let mut is_wrong = false;
+        for (number, item) in list.into_iter().enumerate() {
+            match key_of_item(&item, written.key.as_deref()) {
+                Ok(key) => items.push((key, item)),
+                Err((what, hint)) => {
+                    let at = item_node(&list_context, list_node, (number, ""));
+                    let problem = Problem::new(Code::Loop, what).hint(hint);
+                    self.report(&list_context, at, problem);
+                    is_wrong = true;
+                    if written.key.is_none() {
+                        // The other items need the same correction.
+                        break;
                     }
                 }
-                (Value::Map(_), None) => {
-                    let what = "a loop over a list of maps needs `key`".to_owned();
-                    let hint =
-                        "write: for_each: {in: LIST, key: FIELD}, where FIELD names each item";
-                    return refuse(self, what, hint);
-                }
-                (other, _) => {
-                    if let Some(key) = other.embedded_text() {
-                        key
-                    } else {
-                        let what = format!("an item of the loop is {}", kind_of(other));
-                        return refuse(self, what, "items are strings, or maps with a key");
-                    }
-                }
-            };
-            items.push((key, item));
+            }
         }
-        Some(items)
+        (!is_wrong).then_some(items)
     }
 
     /// Returns the declared type of the items, or their common type.
@@ -241,8 +239,12 @@ impl Expander<'_> {
                     self.report(context, node, Problem::new(Code::Loop, problem));
                     return None;
                 };
+                // In a list of maps, the key `value` stands one level deeper.
+                let is_deeper = context.tree().entries(node).len() == 2;
+                let inner = context.tree().entry(node, "value").filter(|_| is_deeper);
+                let at = inner.map_or(node, |(_, inner)| inner);
                 let fields =
-                    self.complete_fields(context, node, (&what, fields.into_inner()), declared)?;
+                    self.complete_fields(context, at, (&what, fields.into_inner()), declared)?;
                 entries.insert("value".to_owned(), Value::Map(fields.into()));
                 Some(Value::Map(entries))
             }
@@ -257,6 +259,35 @@ impl Expander<'_> {
                 None
             }
         }
+    }
+}
+
+/// Returns the key of an item of a list, or the reason and the advice if it has none.
+fn key_of_item(item: &Value, field: Option<&str>) -> Result<String, (String, &'static str)> {
+    match (item, field) {
+        (Value::Map(entries), Some(field)) => {
+            entries.get(field).and_then(Value::embedded_text).ok_or_else(|| {
+                let what = format!("an item of the loop has no key `{}`", quoted(field));
+                (what, "each item needs this field, as a string")
+            })
+        }
+        (Value::Map(_), None) => {
+            let what = "a loop over a list of maps needs `key`".to_owned();
+            Err((what, "write: for_each: {in: LIST, key: FIELD}, where FIELD names each item"))
+        }
+        (other, _) => other.embedded_text().ok_or_else(|| {
+            let what = format!("an item of the loop is {}", kind_of(other));
+            (what, "items are strings, or maps with a key")
+        }),
+    }
+}
+
+/// Returns the node of an item of a list, by its number, or of a map, by its key; else the list itself.
+fn item_node(context: &Context, list: usize, (number, key): (usize, &str)) -> usize {
+    match context.tree().node(list) {
+        Some(Node::List(items)) => items.get(number).copied().unwrap_or(list),
+        Some(Node::Map(_)) => context.tree().entry(list, key).map_or(list, |(_, value)| value),
+        _ => list,
     }
 }
 

@@ -174,6 +174,9 @@ impl Expander<'_> {
         }
         // Names within the instance; a target of an edge has no prefix there.
         let probes = self.uses.end_resource();
+        if !self.check_probes(context, item, &probes) {
+            return None;
+        }
         let own: BTreeSet<String> =
             probes.iter().map(|probe| name_within(context, probe).to_owned()).collect();
         let probes: Vec<String> = own.union(&context.probes).cloned().collect();

@@ -58,6 +58,11 @@ impl Expander<'_> {
             self.report(context, key, Problem::new(Code::Field, what).hint("keep one of them"));
             return None;
         }
+        let is_right = self.check_template_form(context, value);
+        let has_maps = self.check_template_maps(context, target.item);
+        if !is_right || !has_maps {
+            return None;
+        }
         let loaded = self.load_template(context, value)?;
         let names = match self.template_names(context, target.item, into) {
             Outcome::Known(names) => names,
@@ -102,6 +107,61 @@ impl Expander<'_> {
         let recv = into.push(Node::Map(receipts), span);
         target.pairs.push(entry(into, "recv", recv));
         Some(())
+    }
+
+    /// Reports a template that is neither a path nor a map with `text` alone.
+    fn check_template_form(&mut self, context: &Context, node: usize) -> bool {
+        let example = "write template: FILE, or template: {text: \"…\"}";
+        let problem = |what: String| Problem::new(Code::Field, what).hint(example);
+        match context.tree().node(node) {
+            Some(Node::Map(pairs)) => {
+                let keys = pairs.clone().into_iter().map(|(key, _)| key);
+                let mut is_right = true;
+                for key in keys {
+                    let name = context.text_of(key).unwrap_or_default();
+                    let found = match name {
+                        "text" => continue,
+                        "file" => problem("`template` has no key `file`".to_owned())
+                            .hint("write the file alone: template: FILE"),
+                        name => {
+                            let what = format!("unknown key `{}` in `template`", quoted(name));
+                            Problem::new(Code::UnknownKey, what).hint(example)
+                        }
+                    };
+                    self.report(context, key, found);
+                    is_right = false;
+                }
+                if is_right && context.tree().entries(node).is_empty() {
+                    self.report(context, node, problem("`template` is empty".to_owned()));
+                    is_right = false;
+                }
+                is_right
+            }
+            Some(Node::List(_)) => {
+                let what = "`template` should be a file or a map with `text`, found a list";
+                self.report(context, node, problem(what.to_owned()));
+                false
+            }
+            _ => true,
+        }
+    }
+
+    /// Reports `with` and `values` of a template that are no maps.
+    fn check_template_maps(&mut self, context: &Context, item: usize) -> bool {
+        let mut is_right = true;
+        for (name, example) in [
+            ("with", "write with: {port: 8080}; the template then prints {{ port }}"),
+            ("values", "write values: {password: {secret: NAME}}"),
+        ] {
+            let Some((_, node)) = context.tree().entry(item, name) else { continue };
+            if matches!(context.tree().node(node), Some(Node::Map(_))) || context.is_null(node) {
+                continue;
+            }
+            let what = format!("`{name}` of a template should be a map of names");
+            self.report(context, node, Problem::new(Code::Field, what).hint(example));
+            is_right = false;
+        }
+        is_right
     }
 
     /// Evaluates `with`, and names the values of `values`.

@@ -2,13 +2,14 @@
 
 use crate::config::document::Origin;
 use crate::config::document::tree::Node;
+use crate::config::document::value_limit::Contents;
 use crate::config::expand::evaluate::Vars;
 use crate::config::expand::resources::conditions::Condition;
 use crate::config::expand::resources::name_within;
 use crate::config::expand::{Context, DEEPEST, Expander, GRAPH_KEYS, MODULE_KEYS, Parsed};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 /// An included file as written.
@@ -205,8 +206,8 @@ impl Expander<'_> {
         self.scalar_expression(&context.at_load(), node)?.embedded_text()
     }
 
-    /// Reads and parses a file that a file names by a relative path; `None` if there is no such file.
-    pub(in crate::config::expand) fn open_file(
+    /// Reads and parses a file of variables that a file names by a relative path; `None` if there is no such file.
+    pub(in crate::config::expand) fn open_variables(
         &mut self,
         context: &Context,
         text: &str,
@@ -214,7 +215,7 @@ impl Expander<'_> {
         let path = context.parsed.file.base.join(text);
         let display = display_beside(&context.parsed.file.display, text, &path);
         let Some(number) = self.inputs.read(&path, &display)? else { return Ok(None) };
-        Ok(self.parse_source(number))
+        Ok(self.parse_as(number, Contents::Variables))
     }
 }
 
@@ -230,9 +231,24 @@ pub(in crate::config::expand) fn display_beside(
     let folder = Path::new(display).parent().unwrap_or_else(|| Path::new(""));
     let relative = Path::new(written).parent().unwrap_or_else(|| Path::new(""));
     let name = path.file_name().unwrap_or_default();
-    crate::config::expand::sources::inputs::normal(&folder.join(relative).join(name))
-        .display()
-        .to_string()
+    without_detours(&folder.join(relative).join(name)).display().to_string()
+}
+
+/// Returns a path without `.`, and without each `..` that a folder stands before.
+fn without_detours(path: &Path) -> PathBuf {
+    let mut shown = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => match shown.components().next_back() {
+                Some(Component::Normal(_)) => drop(shown.pop()),
+                Some(Component::RootDir) => {}
+                _ => shown.push(part),
+            },
+            part => shown.push(part),
+        }
+    }
+    shown
 }
 
 /// Returns the problem of a file that is being read already, or of too many files within each other.

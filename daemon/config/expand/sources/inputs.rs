@@ -8,6 +8,7 @@ use crate::config::read::files;
 use crate::config::source_file::{Role, SourceFile, whole};
 use crate::config::{Options, Stored, UsedInputs};
 use crate::expressions::Value;
+use crate::nearest_name::nearest;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -176,6 +177,36 @@ impl Inputs {
         found.sort();
         found.dedup();
         found
+    }
+
+    /// Returns a relative path to a folder with the first missing part replaced by the most similar folder beside it;
+    /// none if the folder exists, or if nothing is read from the host.
+    pub(in crate::config::expand) fn nearest_folder(
+        &self,
+        base: &Path,
+        text: &str,
+    ) -> Option<String> {
+        if self.stored.is_some() {
+            return None;
+        }
+        let is_absolute = text.starts_with('/');
+        let mut at = if is_absolute { PathBuf::from("/") } else { base.to_owned() };
+        let mut shown: Vec<&str> = Vec::new();
+        let mut parts = text.split('/').filter(|part| !matches!(*part, "" | "."));
+        let missing = parts.find(|part| {
+            let next = at.join(part);
+            let is_missing = !next.is_dir();
+            if !is_missing {
+                at = next;
+                shown.push(part);
+            }
+            is_missing
+        })?;
+        let beside = files::list_folders(&at);
+        let near = nearest(missing, beside.iter().map(String::as_str))?;
+        let start = if is_absolute { "/" } else { "" };
+        let whole: Vec<&str> = shown.into_iter().chain([near]).chain(parts).collect();
+        Some(format!("{start}{}", whole.join("/")))
     }
 
     /// Stores the values that the expansion used, as a text beside those of the files.

@@ -5,6 +5,9 @@ use crate::config::expand::evaluate::{Root, Written};
 use crate::config::expand::outcome::Outcome;
 use crate::config::expand::text::Part;
 use crate::config::expand::{Context, Expander};
+use crate::config::problem::code::Code;
+use crate::config::problem::{Problem, quoted};
+use crate::config::source_file::Span;
 use crate::expressions::{MapKey, Shared, Value, ValueType};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -15,6 +18,8 @@ use std::sync::Arc;
 pub(in crate::config::expand) struct DeclaredProbes {
     /// The types of the answers; none for a name with two types, and for JSON.
     declared: BTreeMap<String, Option<ValueType>>,
+    /// True if a loop or an expression makes a name.
+    has_computed: bool,
     /// The known types; made at the first use.
     types: OnceCell<Arc<BTreeMap<String, ValueType>>>,
 }
@@ -30,13 +35,51 @@ impl Expander<'_> {
         let known = self.probes.entry(Arc::clone(instance)).or_default();
         known.types = OnceCell::new();
         for item in items {
-            let Some(name) = probe_name(tree, *item) else { continue };
+            let Some(name) = probe_name(tree, *item) else {
+                known.has_computed = true;
+                continue;
+            };
             let of = declared_type(tree, *item);
             let first = known.declared.entry(name).or_insert_with(|| of.clone());
             if *first != of {
                 *first = None;
             }
         }
+    }
+
+    /// Reports the probes that a resource uses and no file declares, where they are used. Returns false after a report.
+    pub(in crate::config::expand) fn check_probes(
+        &mut self,
+        context: &Context,
+        item: usize,
+        used: &[String],
+    ) -> bool {
+        let known = self.probes.get(&context.origin.instance);
+        if known.is_some_and(|known| known.has_computed) {
+            return true;
+        }
+        let declared = known.map_or_else(Vec::new, |known| known.declared.keys().collect());
+        let mut unknown = Vec::new();
+        for probe in used {
+            let name = crate::config::expand::resources::name_within(context, probe);
+            if name.contains('/') || declared.iter().any(|known| *known == name) {
+                continue;
+            }
+            // A probe behind a variable is reported with its edge.
+            let Some(span) = place_of_name(context, item, &format!("probe.{name}")) else {
+                continue;
+            };
+            let near = crate::nearest_name::nearest(name, declared.iter().map(|it| it.as_str()));
+            let near = near.map(|near| format!("; nearest: `{near}`")).unwrap_or_default();
+            let what = format!("no probe `{}`{near}", quoted(name));
+            let hint = "declare it below `resources:`, as an entry of the kind `probe`";
+            unknown.push((span, Problem::new(Code::Expression, what).hint(hint)));
+        }
+        let is_right = unknown.is_empty();
+        for (span, problem) in unknown {
+            self.report_at(context, span, problem);
+        }
+        is_right
     }
 
     /// Checks the definition of a variable that waits for a probe, and notes its type.
@@ -95,6 +138,26 @@ pub(super) fn with_types(
     Arc::make_mut(&mut keys)
         .extend(unknown.iter().map(|(name, of)| (name.clone(), MapKey::required(of.clone()))));
     Root { value_type: Arc::new(ValueType::Map(keys)), ..root }
+}
+
+/// Returns the span of a dotted name in the first text below a node that has it.
+fn place_of_name(context: &Context, node: usize, name: &str) -> Option<Span> {
+    let tree = context.tree();
+    match tree.node(node)? {
+        Node::Scalar(scalar) if scalar.text.contains(name) => {
+            let span = tree.span(node);
+            let text = context.parsed.file.text.get(span.start as usize..span.end as usize)?;
+            let found = text.match_indices(name).find(|(at, _)| {
+                let next = text.get(at + name.len()..).and_then(|rest| rest.chars().next());
+                next.is_none_or(|next| !next.is_ascii_alphanumeric() && next != '_')
+            });
+            let start = span.start as usize + found?.0;
+            Some(Span::new(start, start + name.len()))
+        }
+        Node::List(items) => items.iter().find_map(|item| place_of_name(context, *item, name)),
+        Node::Map(pairs) => pairs.iter().find_map(|(_, at)| place_of_name(context, *at, name)),
+        Node::Scalar(_) | Node::Alias(_) => None,
+    }
 }
 
 /// Returns the name of a probe, if no expression and no loop makes it.

@@ -1,6 +1,8 @@
 //! The definitions of variables, in layers: the lowest definition gives the type, the highest the value.
 
+use crate::config::document::Origin;
 use crate::config::document::tree::Node;
+use crate::config::document::value_limit::Contents;
 use crate::config::expand::evaluate::{Scope, Vars};
 use crate::config::expand::sources::variable_values::VariablePass;
 use crate::config::expand::{Context, Expander};
@@ -97,7 +99,7 @@ impl Expander<'_> {
             return;
         };
         let Some(path) = self.static_path(context, file) else { return };
-        match self.open_file(context, &path) {
+        match self.open_variables(context, &path) {
             Ok(Some(parsed)) => self.define_parsed(&parsed, context, 1),
             Ok(None) if is_optional => {}
             Ok(None) => {
@@ -116,7 +118,7 @@ impl Expander<'_> {
             let absolute = std::path::absolute(&path).unwrap_or(path);
             match self.inputs.read(&absolute, &display) {
                 Ok(Some(number)) => {
-                    if let Some(parsed) = self.parse_source(number) {
+                    if let Some(parsed) = self.parse_as(number, Contents::Variables) {
                         let context = self.context_of(parsed);
                         self.define_parsed_at(&context, 2);
                     }
@@ -207,6 +209,35 @@ impl Expander<'_> {
             let written = Source::Node(Arc::clone(&shared), value);
             self.add_definition(name, Definition { layer, written });
         }
+    }
+
+    /// Returns the list or map of a loop as it is written: that of the loop itself, or that of the variable that it
+    /// names. Of a computed list, the node of the expression is returned.
+    pub(in crate::config::expand) fn written_list(
+        &self,
+        context: &Context,
+        node: usize,
+    ) -> (Context, usize) {
+        let here = || (context.clone(), node);
+        let at = context.place(context.tree().span(node));
+        let Some(name) = context.text_of(node).and_then(|text| text.trim().strip_prefix("vars."))
+        else {
+            return here();
+        };
+        let mut steps = name.split('.');
+        let variable = steps.next().unwrap_or_default();
+        let definition = self.variables.defined.get(variable).and_then(|all| all.last());
+        let Some(Source::Node(context, top)) = definition.map(|it| &it.written) else {
+            return here();
+        };
+        let mut step = |at: usize, step: &str| Some(context.tree().entry(at, step)?.1);
+        let found = steps.try_fold(*top, &mut step);
+        let is_written = |at: &usize| context.tree().scalar(*at).is_none();
+        let Some(found) = found.filter(is_written) else { return here() };
+        // A problem of an item names the loop, too.
+        let mut origin = Origin::clone(&context.origin);
+        origin.chain.insert(0, format!("in the loop at {}:{}:{}", at.file, at.line, at.column));
+        (Context { origin: Arc::new(origin), ..Context::clone(context) }, found)
     }
 
     /// Returns the definitions of a variable, the lowest first.
