@@ -321,9 +321,17 @@ pub fn span_words(span: Duration) -> String {
     if span < Duration::from_secs(1) {
         format!("{:.0} ms", span.as_secs_f64() * 1000.0)
     } else if span < Duration::from_mins(2) {
-        format!("{:.1} s", span.as_secs_f64())
+        // A whole number needs no fraction.
+        let tenths = (span.as_secs_f64() * 10.0).round() / 10.0;
+        if tenths.fract() == 0.0 { format!("{tenths:.0} s") } else { format!("{tenths:.1} s") }
     } else {
-        format!("{} min", span.as_secs() / 60)
+        let (days, hours, minutes) =
+            (span.as_secs() / 86_400, span.as_secs() / 3600 % 24, span.as_secs() / 60 % 60);
+        match (days, hours) {
+            (0, 0) => format!("{minutes} min"),
+            (0, hours) => format!("{hours} h {minutes} min"),
+            (days, hours) => format!("{days} d {hours} h"),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::files::Why;
 use super::input_trust::Reader;
-use super::process::spawner;
+use super::process::{End, spawner};
 use super::{Command, Host};
 use crate::failure::Failure;
 use crate::secret_text::Secret;
@@ -55,18 +55,25 @@ impl Host {
         argv: &[String],
         cancel: &CancellationToken,
     ) -> Result<Secret, Failure> {
+        let argv_0 = argv.first().cloned();
         let (argv, timeout) = (argv.to_vec(), Some(PATIENCE));
         let command = Command { argv, timeout, judged: true, ..Command::default() };
         let finished = self.query(&command, cancel).await.map_err(|mut trouble| {
             trouble.what.insert_str(0, "secret: ");
             trouble
         })?;
+        let program = argv_0.as_deref().map_or_else(String::new, |it| crate::escape::short(it, 40));
         let refuse = |why: &str| {
-            Failure::new(format!("the command that supplies a secret {why}"))
+            Failure::new(format!("the command `{program}` that supplies a secret {why}"))
                 .hint("run the command manually; its output is not shown here")
         };
         if !finished.is_success() {
-            return Err(refuse("did not exit with 0"));
+            return Err(refuse(&match finished.end {
+                End::Exited(code) => format!("ended with exit code {code}"),
+                End::Killed(signal) => format!("was ended by signal {signal}"),
+                End::TimedOut => format!("gave no answer within {} s", PATIENCE.as_secs()),
+                End::Cancelled { .. } => "was cancelled".to_owned(),
+            }));
         }
         if finished.stdout.truncated() {
             return Err(refuse("printed more than 1 MiB"));

@@ -52,7 +52,7 @@ fn the_status_says_what_stands_in_the_way() {
         "  ownership: created by steadfast\n",
         "  checked: ",
         "  changed: ",
-        "  heard of: ",
+        "  last event: ",
         "changed file[a]: created",
     ]);
     host.ask_daemon(&["why", "file[below]"])

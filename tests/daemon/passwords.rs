@@ -357,8 +357,8 @@ fn unusable_secret_supplies_are_rejected() {
         ("{file: folder}", "is not a regular file"),
         ("{file: bytes}", "is not UTF-8"),
         ("{credential: token}", "systemd gave no credentials"),
-        ("{command: 'false'}", "the command that supplies a secret did not exit with 0"),
-        ("{command: 'true'}", "the command that supplies a secret printed nothing"),
+        ("{command: 'false'}", "the command `false` that supplies a secret ended with exit code 1"),
+        ("{command: 'true'}", "the command `true` that supplies a secret printed nothing"),
     ] {
         let host = Host::with(&graph.replace("SUPPLY", supply));
         host.write("open", "x").chmod("open", 0o640).make_directory("folder");

@@ -37,7 +37,7 @@ fn mask(text: &str) -> String {
         (r"\bby [a-z]+, steadfast [0-9.]+", "by USER, steadfast VERSION"),
         (r"version: [0-9.]+,", "version: VERSION,"),
         (r"\b[0-9]+ recorded", "N recorded"),
-        (r"(last event|heard of:) (SPAN ago|never)", "$1 AGO"),
+        (r"(last event:?) (SPAN ago|never)", "$1 AGO"),
         (r"\n +[0-9]+ +TIME", "\n  N  TIME"),
         (r" {2,}", "  "),
     ] {

@@ -124,7 +124,7 @@ pub(crate) fn samples() -> Vec<(EventKind, &'static str)> {
         ),
         (
             EventKind::Paused(Paused { reason: "kernel update".to_owned(), ends_in: 7_200_000 }),
-            "kernel update; resumes automatically in 120 min",
+            "kernel update; resumes automatically in 2 h 0 min",
         ),
         (EventKind::Resumed, ""),
         (
@@ -132,7 +132,7 @@ pub(crate) fn samples() -> Vec<(EventKind, &'static str)> {
             "repeatedly reverted (5 repairs), not idempotent: by exec[x]; further repairs are delayed as set by \
              `on_conflict`",
         ),
-        (contended(None), "still reverted after 5 repairs in 60.0 s; next repair in 3 min"),
+        (contended(None), "still reverted after 5 repairs in 60 s; next repair in 3 min"),
         (EventKind::ContentionEnded, "contention ended; repair delay reset"),
         (
             EventKind::GroupSplit(Reason { reason: "failed".to_owned() }),
@@ -187,7 +187,7 @@ pub(crate) fn samples() -> Vec<(EventKind, &'static str)> {
         (EventKind::PauseEnds(PauseEnds { ends_in: 3_600_000 }), "the pause ends in 60 min"),
         (
             EventKind::RepairsSuspended(RepairsSuspended { repairs: 600, lasts: 60_000 }),
-            "600 repairs were reverted within a minute; repeated repairs are suspended for 60.0 s",
+            "600 repairs were reverted within a minute; repeated repairs are suspended for 60 s",
         ),
         (EventKind::RepairsResumed, "drift found meanwhile is repaired now"),
         (EventKind::ReadOnly(reason()), "disk full\\u{1b}[2J"),

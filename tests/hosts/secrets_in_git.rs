@@ -107,6 +107,6 @@ fn a_new_value_is_taken_and_a_lost_key_is_named() {
     host.shell("steadfast check 'file[/etc/shop.conf]' || true");
     host.until("the failure to be named", || {
         let said = host.run(&["steadfast", "why", "file[/etc/shop.conf]"]).stdout;
-        said.contains("the command that supplies a secret did not exit with 0")
+        said.contains("that supplies a secret ended with exit code")
     });
 }

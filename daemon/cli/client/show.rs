@@ -132,7 +132,8 @@ pub(in crate::cli) fn describe(details: &ResourceDetails) -> Vec<String> {
     }
     lines.extend(details.owned.as_ref().map(owned));
     let ages = details.status.ages;
-    for (what, age) in [("checked", ages.check), ("changed", ages.repair), ("heard of", ages.event)]
+    for (what, age) in
+        [("checked", ages.check), ("changed", ages.repair), ("last event", ages.event)]
     {
         let age = age.map_or_else(|| "never".to_owned(), |age| format!("{} ago", span(age)));
         let class = details.status.last_change.filter(|_| what == "changed");

@@ -10,10 +10,11 @@ use crate::cli::output::out_json;
 use crate::cli::output::render;
 use crate::cli::{args, load_graph, output, state_dir};
 use crate::config::Options;
-use crate::plan::{Plan as Kept, StepCollector};
+use crate::plan::{Plan as Kept, StepCollector, Unusable};
 use crate::store::{SqliteStore, StoredState};
 use crate::workers::readers;
 use serde_json::Value;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use steadfast_resources::KindSet;
@@ -81,13 +82,25 @@ fn once(args: &Plan, key: MintKey, runtime: &Runtime) -> Exit {
     if let Some(path) = &args.out {
         if failed {
             let why = "the plan was not saved: some resources could not be checked";
-            output::error(why, Some("see the lines with `?` above"));
+            output::error(why, Some("see the lines with `!` above"));
             return Exit::Failed;
         }
         let (paths, config) = (&args.graph.graphs, args.graph.config.as_deref());
         let plan = Kept::new((&loaded, paths, config), &options, found.into_steps());
         if let Err(error) = plan.write(path) {
-            output::error(error.to_string(), Some("an existing file is not replaced"));
+            let Unusable::File { why, .. } = &error else {
+                output::error(error.to_string(), None);
+                return Exit::Failed;
+            };
+            let (why, hint) = match why.kind() {
+                ErrorKind::AlreadyExists => ("the file exists".to_owned(), "name a new file"),
+                ErrorKind::NotFound => {
+                    ("its directory does not exist".to_owned(), "make the directory first")
+                }
+                _ => (why.to_string(), "name a file in a directory that you can write"),
+            };
+            let path = output::plain(&path.display().to_string());
+            output::error(format!("the plan was not saved to {path}: {why}"), Some(hint));
             return Exit::Failed;
         }
         output::eprint(format!(
