@@ -103,6 +103,9 @@ pub struct FailedCheck {
     pub resource: String,
     /// The reason.
     pub why: String,
+    /// The advice, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }
 
 /// An undeclared resource whose object stays on the host.

@@ -109,6 +109,9 @@ pub struct Status {
     pub pending_removals: Vec<String>,
     /// The number of resources without a working watch; sweeps check them instead.
     pub unwatched: usize,
+    /// The names of the first of these resources.
+    #[serde(default)]
+    pub unwatched_names: Vec<String>,
     /// The pause of the daemon.
     pub pause: Option<PauseStatus>,
     /// Resources that are paused on their own; the list has a maximum length.
@@ -172,6 +175,7 @@ impl Status {
             counts: Counts::default(),
             pending_removals: Vec::new(),
             unwatched: 0,
+            unwatched_names: Vec::new(),
             pause: None,
             paused: Vec::new(),
             ages: Ages::default(),

@@ -28,15 +28,29 @@ const COMMANDS: &[(&str, &str)] = &[
     ("version", "steadfast --version"),
 ];
 
+/// A flag of another tool, and the command or flag here.
+const FLAGS: &[(&str, &str)] = &[
+    ("--check", "steadfast plan GRAPH.yaml"),
+    ("--diff", "steadfast plan GRAPH.yaml: a plan shows the differences"),
+    ("--dry-run", "steadfast plan GRAPH.yaml"),
+    ("--extra-vars", "--var NAME=VALUE, or --vars FILE"),
+    ("--limit", "--only 'KIND[NAME]', or -l NAME=VALUE for labels"),
+    ("--tags", "-l NAME=VALUE: labels of resources; or --only 'KIND[NAME]'"),
+    ("--skip-tags", "--skip 'KIND[NAME]'"),
+    ("--target", "--only 'KIND[NAME]'"),
+    ("--test", "steadfast plan GRAPH.yaml"),
+    ("--auto-approve", "--yes"),
+];
+
 /// Returns the command here for a command of another tool that the arguments named.
 pub(super) fn hint(error: &clap::Error) -> Option<&'static str> {
-    if error.kind() != ErrorKind::InvalidSubcommand {
-        return None;
-    }
-    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
-        return None;
+    let (kind, table) = match error.kind() {
+        ErrorKind::InvalidSubcommand => (ContextKind::InvalidSubcommand, COMMANDS),
+        ErrorKind::UnknownArgument => (ContextKind::InvalidArg, FLAGS),
+        _ => return None,
     };
-    COMMANDS.iter().find(|(foreign, _)| foreign == word).map(|(_, own)| *own)
+    let Some(ContextValue::String(word)) = error.get(kind) else { return None };
+    table.iter().find(|(foreign, _)| foreign == word).map(|(_, own)| *own)
 }
 
 #[cfg(test)]

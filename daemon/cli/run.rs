@@ -5,7 +5,7 @@ use super::exit::Exit;
 use super::output::log_queue;
 use super::output::render;
 use super::output::render::LogObserver;
-use super::{load_graph, output, settings, state_dir};
+use super::{client, load_graph, output, settings, state_dir};
 use crate::config::Options;
 use crate::control::Address;
 use crate::driver::{Notification, Observer, Settings, local_minute};
@@ -18,6 +18,8 @@ use crate::workers;
 use crate::workers::{
     FirstRefused, GraphSource, HostSettings, ReadSettings, SettingsRejected, Setup, sd_notify,
 };
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine::Slots;
@@ -43,6 +45,7 @@ pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
         Some(path) => Address::at(path.clone()),
         None => Address::usual(args.state.state_dir.as_deref(), &state_dir::directory(None)),
     };
+    warn_of_other(&address);
     let setup = Setup {
         host: host_settings(args, options),
         read_settings: args.given.as_deref().map(reader),
@@ -75,6 +78,19 @@ pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
             Exit::Failed
         }
     })
+}
+
+/// Warns root of another daemon of root with another state: the two undo each other's changes.
+fn warn_of_other(own: &Address) {
+    let shared = Path::new(client::SHARED_SOCKET);
+    let is_other = rustix::process::geteuid().is_root() && own.path() != shared;
+    if is_other && UnixStream::connect(shared).is_ok() {
+        tracing::warn!(
+            event = "warning",
+            "another daemon of root runs on this host ({}): declare no object in both graphs",
+            shared.display()
+        );
+    }
 }
 
 /// Joins the command line and the settings.

@@ -35,6 +35,12 @@ pub struct CaseResult {
 /// A [`Problem`] if the folder has no cases, or a case cannot be read.
 pub fn test_module(folder: &Path, kinds: &KindSet) -> Result<Vec<CaseResult>, Problem> {
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    if !folder.is_dir() {
+        let what = "expected the folder of a module, found none";
+        return Err(
+            Problem::new(Code::EmptyFolder, what).at(Some(whole(&folder.display().to_string())))
+        );
+    }
     let mut cases = files::list_folder(&folder.join("cases"));
     cases.retain(|path| files::is_graph(path));
     cases.sort();

@@ -35,7 +35,7 @@ pub enum Unanswered {
     #[error("{0}")]
     Rejected(String),
     /// No resources have these names.
-    #[error("no such resource: {}", .0.join(", "))]
+    #[error("{}", unknown(.0))]
     Unknown(Vec<String>),
     /// Several resources have a name that must be unique.
     #[error("{}", .0.join("; "))]
@@ -43,6 +43,17 @@ pub enum Unanswered {
     /// The connection broke, or the reply was malformed.
     #[error("the daemon did not respond: {0}")]
     Broken(String),
+}
+
+/// Describes names and selectors that select nothing.
+fn unknown(names: &[String]) -> String {
+    match names {
+        [only] => match only.strip_prefix("label:") {
+            Some(label) => format!("no resource has the label {label}"),
+            None => format!("no such resource: {only}"),
+        },
+        _ => format!("no such resource: {}", names.join(", ")),
+    }
 }
 
 /// A connection on which a request was sent; it receives the replies.

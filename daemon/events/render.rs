@@ -99,7 +99,7 @@ fn host_message(kind: &EventKind) -> String {
         EventKind::LastGoodGraphUsed(used) => format!(
             "running the last-good graph `{}`, accepted at {}; the current graph file is rejected:\n{}",
             plain(&used.graph),
-            plain(&used.accepted_at),
+            local_time(&used.accepted_at),
             lines(used.reason.trim_end())
         ),
         EventKind::Bundle(why) => {
@@ -308,6 +308,18 @@ pub fn join_names(names: &[&str], total: usize) -> String {
         row.push_str(&format!(" and {more} more"));
     }
     row
+}
+
+/// Returns a recorded time in the time zone of the reader.
+fn local_time(text: &str) -> String {
+    let time: Result<jiff::Timestamp, _> = text.parse();
+    time.map_or_else(
+        |_not_a_time| plain(text),
+        |time| {
+            let local = time.to_zoned(jiff::tz::TimeZone::system());
+            local.strftime("%Y-%m-%d %H:%M:%S").to_string()
+        },
+    )
 }
 
 /// Formats milliseconds for people.

@@ -166,7 +166,7 @@ fn a_command_that_was_cut_off_follows_its_policy() {
         let daemon = host.run(&[]);
         daemon.wait_for_of("held", "exec[ask]");
         host.wait_until("the others are done", || ran() == [2, 1, 1]);
-        let waits = "exec[ask]: interrupted, waiting for the operator, for ";
+        let waits = "exec[ask]: interrupted, waiting for the operator (`steadfast retry`), for ";
         host.wait_until("only it is left", || {
             let status = host.ask_daemon(&["status"]);
             status.stdout.contains(waits) && !status.stdout.contains("exec[rerun]")

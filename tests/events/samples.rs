@@ -166,10 +166,10 @@ pub(crate) fn samples() -> Vec<(EventKind, &'static str)> {
         (
             EventKind::LastGoodGraphUsed(LastGoodGraph {
                 graph: "web".to_owned(),
-                accepted_at: "2026-11-23T12:00:00Z".to_owned(),
+                accepted_at: "noon".to_owned(),
                 reason: "unknown key".to_owned(),
             }),
-            "running the last-good graph `web`, accepted at 2026-11-23T12:00:00Z; the current graph file is \
+            "running the last-good graph `web`, accepted at noon; the current graph file is \
              rejected:\nunknown key",
         ),
         (EventKind::LastGoodSettings(reason()), "disk full\\u{1b}[2J"),

@@ -37,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 const SHARED_DIRECTORY: &str = "/run/steadfast";
 
 /// The control socket of root's daemon.
-const SHARED_SOCKET: &str = "/run/steadfast/control.socket";
+pub(super) const SHARED_SOCKET: &str = "/run/steadfast/control.socket";
 
 /// The advice for a user who may not use the daemon of root.
 const ASK_FOR_ACCESS: &str = "a daemon of root runs on this host: use sudo, or ask root to add you to its socket group (setting `socket_group`)";
@@ -129,7 +129,7 @@ fn refuse(why: &Unanswered) -> Exit {
         }
         Unanswered::NoDaemon(_) => (
             Exit::NoDaemon,
-            "start a daemon (`steadfast run GRAPH`), or select one with --state-dir or --socket",
+            "start a daemon (`systemctl start steadfast`, or `steadfast run GRAPH`), or select one with --state-dir or --socket",
         ),
         Unanswered::Denied(_) => {
             (Exit::Permission, "run this command as root or as the daemon's user")

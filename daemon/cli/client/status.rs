@@ -163,7 +163,10 @@ fn show(status: &Status) {
     }
     if status.unwatched > 0 {
         let number = count(status.unwatched, "resource");
-        print(format!("  {number} not watched: polled every 30 seconds"));
+        let names: Vec<_> = status.unwatched_names.iter().map(|name| plain(name)).collect();
+        let more = if status.unwatched > names.len() { ", …" } else { "" };
+        let names = names.join(", ");
+        print(format!("  {number} not watched, polled every 30 seconds: {names}{more}"));
     }
 }
 

@@ -57,7 +57,7 @@ impl Found {
         let known: HashMap<String, usize> =
             self.steps.iter().map(|step| step.resource.clone()).zip(0..).collect();
         for (resource, until) in dependents {
-            let is_failed = self.failed.iter().any(|(name, _)| name == resource);
+            let is_failed = self.failed.iter().any(|one| one.resource == *resource);
             if is_failed || !order.contains_key(resource.as_str()) {
                 continue;
             }

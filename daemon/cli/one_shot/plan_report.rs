@@ -88,8 +88,8 @@ pub(in crate::cli) struct Found {
     pub(super) graph: String,
     pub(super) total: usize,
     pub(super) steps: Vec<Step>,
-    /// The resources that could not be checked, each with the reason.
-    pub(super) failed: Vec<(String, String)>,
+    /// The resources that could not be checked.
+    pub(super) failed: Vec<FailedCheck>,
     /// The undeclared resources whose objects stay, each with the reason.
     pub(super) left: Vec<(String, String)>,
     /// The inactive resources, and the facts that are unknown until a step.
@@ -109,17 +109,17 @@ impl Found {
             .standings
             .into_iter()
             .filter_map(|stand| {
-                let why = match stand.status {
+                let (why, hint) = match stand.status {
                     VertexStatus::Held(HeldReason::Operator) => {
-                        "waiting for the operator".to_owned()
+                        ("waiting for the operator".to_owned(), None)
                     }
                     VertexStatus::Settled | VertexStatus::Held(_) => return None,
                     _ if !stand.waits_for.is_empty() => {
-                        format!("waiting for {}", stand.waits_for.join(", "))
+                        (format!("waiting for {}", stand.waits_for.join(", ")), None)
                     }
-                    _ => stand.trouble.map(|t| t.what).unwrap_or_default(),
+                    _ => stand.trouble.map(|it| (it.what, it.hint)).unwrap_or_default(),
                 };
-                Some((stand.identity, why))
+                Some(FailedCheck { resource: stand.identity, why, hint })
             })
             .collect();
         let left = steps.take_left();
@@ -151,8 +151,8 @@ impl Found {
 
     /// Checks that the findings are those of a plan.
     pub(in crate::cli) fn is_still(&self, plan: &Plan) -> Result<(), Unusable> {
-        if let Some((name, why)) = self.failed.first() {
-            return Err(Unusable::Moved(vec![format!("{name}: the check failed: {why}")]));
+        if let Some(FailedCheck { resource, why, .. }) = self.failed.first() {
+            return Err(Unusable::Moved(vec![format!("{resource}: the check failed: {why}")]));
         }
         plan.is_still(&self.steps)
     }
@@ -168,9 +168,6 @@ impl Found {
 
     /// Returns the report as data.
     pub(in crate::cli) fn report(&self) -> PlanReport {
-        let failed = self.failed.iter();
-        let failed = failed
-            .map(|(resource, why)| FailedCheck { resource: resource.clone(), why: why.clone() });
         let stays = self.left.iter();
         let stays = stays
             .map(|(resource, why)| StayingObject { resource: resource.clone(), why: why.clone() });
@@ -182,7 +179,7 @@ impl Found {
             remove: self.count(&[Action::Remove]),
             unknown: self.count(&[Action::Unknown]),
             held: self.count(&[Action::Held]),
-            failed: failed.collect(),
+            failed: self.failed.clone(),
             stays: stays.collect(),
             resources: self.steps.clone(),
             inactive: self.conditions.inactive_status(),

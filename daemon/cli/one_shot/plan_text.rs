@@ -3,7 +3,7 @@
 //! The signs: `+` create, `~` change, `-` destroy, `!` unknown, `=` stays as it is.
 
 use super::plan_report::Found;
-use crate::api::{Action, Differing, Step};
+use crate::api::{Action, Differing, FailedCheck, Step};
 use crate::cli::output::colour::{Ink, paint};
 use crate::cli::output::{count, difference, plain, print};
 use crate::expressions::compare_versions;
@@ -28,9 +28,12 @@ impl Found {
         for step in self.steps.iter().filter(|step| !step.is_removal()) {
             print_step(step);
         }
-        for (name, why) in &self.failed {
-            let line = format!("{}: {}", plain(name), plain(&why.replace('\n', "; ")));
+        for FailedCheck { resource, why, hint } in &self.failed {
+            let line = format!("{}: {}", plain(resource), plain(&why.replace('\n', "; ")));
             print(paint(Ink::Odd, &format!("! {line}")));
+            if let Some(hint) = hint {
+                print(format!("    hint: {}", plain(hint)));
+            }
         }
         self.conditions.lines().iter().for_each(print);
         if !self.left.is_empty() {

@@ -87,6 +87,9 @@ pub enum Query {
     Redo(Vec<String>, oneshot::Sender<Vec<String>>),
 }
 
+/// The number of unwatched resources that a status names.
+const UNWATCHED: usize = 5;
+
 impl Driver {
     pub(super) fn answer(&mut self, question: Query) {
         match question {
@@ -219,6 +222,7 @@ impl Driver {
             },
             pending_removals: self.ownership.waiting(most),
             unwatched: self.watches.states.polled.unwatched().len(),
+            unwatched_names: self.unwatched_names(),
             pause: self.pause_status(),
             paused: self.single_pauses(most),
             ages: Ages {
@@ -241,6 +245,12 @@ impl Driver {
             // Other workers own the other fields and fill them in.
             ..Status::starting()
         }
+    }
+
+    /// Returns the names of the first resources that are polled because they cannot be watched.
+    fn unwatched_names(&self) -> Vec<String> {
+        let all = self.watches.states.polled.unwatched().iter();
+        all.take(UNWATCHED).map(|id| self.graph.name(*id).to_owned()).collect()
     }
 
     /// Counts settled resources with a check due: they may have drifted.
@@ -374,7 +384,9 @@ impl Driver {
             VertexStatus::Held(HeldReason::UnknownUntil(_)) => {
                 "unknown until another resource is changed"
             }
-            VertexStatus::Held(HeldReason::Operator) => "interrupted, waiting for the operator",
+            VertexStatus::Held(HeldReason::Operator) => {
+                "interrupted, waiting for the operator (`steadfast retry`)"
+            }
             VertexStatus::Stuck(..) => "the run does not return",
         };
         let waits_for = match standing {
