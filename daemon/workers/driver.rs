@@ -97,6 +97,8 @@ async fn begin(
     leftovers(shared).await?;
     let mut running = Running::start(shared, kept)?;
     let Ok((inbox, presence)) = (&mut running.began).await else {
+        // The failure is known when the thread has ended.
+        drop((&mut running.ended).await);
         return Err(running.broken());
     };
     *shared.presence.lock().unwrap_or_else(PoisonError::into_inner) = presence;

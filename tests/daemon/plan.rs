@@ -133,7 +133,7 @@ fn a_plan_that_is_kept_is_done() {
     let host = mixed();
     let (before, plan) = (planned(&host), kept(&host));
     assert_eq!(host.mode("plan.json"), 0o600);
-    host.ask(&["plan", "--out", &plan]).exits(1).says("an existing file is not replaced");
+    host.ask(&["plan", "--out", &plan]).exits(1).says("the file exists");
     let applied = apply(&host, &plan);
     assert_eq!(before, applied.exits(0).named_after("changed"), "{applied}");
     apply(&host, &plan).exits(1).says("not as planned: ").says("file[make]: now converged");
