@@ -54,8 +54,8 @@ pub enum HostObject {
 }
 
 impl HostObject {
-    /// The absence of the users that a graph removes. The groups that it removes come after it: a group can be the primary
-    /// group of such a user.
+    /// The absence of the users that a graph removes. The groups that it removes come after it: a group can be the
+    /// primary group of such a user.
     #[must_use]
     pub fn removed_users() -> Self {
         Self::Other("absence", "the removed users".to_owned())

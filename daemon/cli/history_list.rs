@@ -110,7 +110,8 @@ pub(super) fn one_resource(reader: &Reader, text: &str) -> Result<String, Histor
     }
 }
 
-/// Reports an empty history; a misspelt resource is an error, and so is the missing state of a user beside root's daemon.
+/// Reports an empty history; a misspelt resource is an error, and so is the missing state of a user beside root's
+/// daemon.
 fn nothing(args: &args::History) -> Exit {
     let is_unused = || !state_dir::directory(None).exists();
     if args.state.state_dir.is_none() && client::is_beside_root() && is_unused() {

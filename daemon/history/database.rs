@@ -336,8 +336,8 @@ impl Work<'_> {
     /// way; returns false if no entry can go. `held` lists runs that stay, as a JSON array.
     ///
     /// A resource that takes more than half of the room gives way first, then the largest one with entries before its
-    /// last run, so that one resource does not displace the others. The entries of the last run of each resource go only
-    /// if nothing else is left, the oldest first.
+    /// last run, so that one resource does not displace the others. The entries of the last run of each resource go
+    /// only if nothing else is left, the oldest first.
     fn drop_some(&mut self, most: u64, held: &str) -> Result<bool, Fault> {
         let all = self.weighed(held)?;
         let large = all.iter().find(|one| one.weighs > most / 2 && one.oldest.is_some());

@@ -184,7 +184,7 @@ pub(crate) fn samples() -> Vec<(EventKind, &'static str)> {
         ),
         (EventKind::Converged(Converged { total: 3 }), "3 resources converged"),
         (EventKind::Pausing(waiting()), "waiting for file[a], file[b]"),
-        (EventKind::PauseEnds(PauseEnds { ends_in: 3_600_000 }), "the pause ends in 60 min"),
+        (EventKind::PauseEnds(PauseEnds { ends_in: 3_600_000 }), "the pause ends in 1 h 0 min"),
         (
             EventKind::RepairsSuspended(RepairsSuspended { repairs: 600, lasts: 60_000 }),
             "600 repairs were reverted within a minute; repeated repairs are suspended for 60 s",

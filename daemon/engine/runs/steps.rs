@@ -267,7 +267,7 @@ impl Engine {
         // Owed refreshes come before the failure: they must not back-poke the vertex that has just failed.
         self.owe(id, &owes, stamp, run.station);
         let (permitted, station) = (run.station == Station::Applying, run.station);
-        // A retry that changes nothing repairs nothing. An adversary can be so fast that no apply gets as far.
+        // A retry that changes nothing repairs nothing. Events of an adversary count.
         let counts = permitted && (touched || run.causes.has(Causes::EVENT));
         let mut notices: Vec<Notice> =
             permitted.then_some(Notice::Ran(id, run.id, outcome)).into_iter().collect();
