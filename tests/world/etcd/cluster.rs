@@ -104,9 +104,31 @@ impl Cluster {
         member.child = start_member(&member.command);
     }
 
+    /// Makes each sync of a member's disk last 300 ms, until the value is dropped.
+    pub(crate) fn slow_disk(&self, number: usize) -> SlowDisk {
+        let id = self.members[number].child.id().to_string();
+        let mut command = Command::new("strace");
+        command.args(["--quiet=all", "--follow-forks", "--output=/dev/null"]);
+        command.args(["--trace=fsync,fdatasync", "--inject=fsync,fdatasync:delay_exit=300000"]);
+        command.args(["--attach", &id]).stdin(Stdio::null()).stderr(Stdio::null());
+        SlowDisk(command.spawn().expect("strace is installed"))
+    }
+
     pub(crate) fn signal(&self, number: usize, signal: &str) {
         let id = self.members[number].child.id().to_string();
         assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+    }
+}
+
+/// A tracer that delays the syncs of a member; the member continues without it.
+pub(crate) struct SlowDisk(Child);
+
+impl Drop for SlowDisk {
+    fn drop(&mut self) {
+        // A TERM lets strace detach. The member may have ended, and the tracer with it.
+        let id = self.0.id().to_string();
+        drop(Command::new("kill").args(["-TERM", &id]).status());
+        drop(self.0.wait());
     }
 }
 

@@ -38,7 +38,7 @@ impl Site {
     async fn injure(&mut self, random: &mut Random, world: &Arc<dyn World>, longest: u64) {
         let number = usize::try_from(random.below(3)).unwrap();
         let time = random.millis(1000, longest);
-        match random.below(6) {
+        match random.below(7) {
             0 => {
                 self.cluster.kill(number);
                 tokio::time::sleep(time).await;
@@ -63,6 +63,11 @@ impl Site {
                 (0..3).for_each(|number| self.network.cut(number, true));
                 tokio::time::sleep(time).await;
                 (0..3).for_each(|number| self.network.cut(number, false));
+            }
+            5 => {
+                let disk = self.cluster.slow_disk(number);
+                tokio::time::sleep(time).await;
+                drop(disk);
             }
             _ => {
                 if let Ok(range) = world.list(LIST).await {

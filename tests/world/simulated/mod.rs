@@ -1,8 +1,10 @@
 //! A simulated world: many hosts in one process, virtual time, and faults drawn from a seed. `STEADFAST_SEED=N` plays
 //! one seed again, and `STEADFAST_SEEDS=N` the first N.
 //!
-//! Reading order: `world` (the servers and the connections), `hosts` (one host), this file (the plays and the checks).
+//! Reading order: `world` (the servers and the connections), `hosts` (one host), this file (the plays and the checks),
+//! `collections`.
 
+pub(crate) mod collections;
 pub(crate) mod hosts;
 pub(crate) mod world;
 
