@@ -45,7 +45,7 @@ fn inspected(row: &PasswdRow, tables: &AccountTables) -> Inspected {
             fields.push(text("expiry", crate::kinds::user::date_of(day)));
         }
     }
-    Inspected { name: row.name.clone(), fields }
+    Inspected::new(row.name.clone(), fields)
 }
 
 fn all_users(host: &Host) -> Answer<'_, Result<Vec<String>, Failure>> {
@@ -67,7 +67,7 @@ fn one_group<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Insp
             members.dedup();
             fields.push(("members", Field::Shown(Value::Texts(members))));
         }
-        Ok(Some(Inspected { name: row.name.clone(), fields }))
+        Ok(Some(Inspected::new(row.name.clone(), fields)))
     })
 }
 
