@@ -82,7 +82,12 @@ fn one_of<T: Copy>(
 
 fn advice(field: &str, text: &str) -> &'static str {
     match (field, text) {
-        ("state", "started" | "active" | "start" | "true") => "say `running`",
+        ("state", "started" | "active" | "start" | "true" | "yes" | "on" | "present") => {
+            "write: state: running"
+        }
+        ("state", "stop" | "inactive" | "false" | "no" | "off" | "absent") => {
+            "write: state: stopped"
+        }
         ("state", "restarted" | "reloaded") => {
             "a unit is restarted when notified: see `notify` and `refresh`"
         }

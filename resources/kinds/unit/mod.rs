@@ -213,7 +213,16 @@ fn read_fields(name: &str, reader: &mut FieldReader) -> Declared {
         Some(stem) => Path::new(FOLDER).join(format!("{name}.d")).join(format!("{stem}.conf")),
         None => Path::new(FOLDER).join(name),
     };
-    let present = reader.is_present();
+    let advice = reader.fields.shown_text("state").and_then(state_advice);
+    let present = match advice {
+        Some((found, hint)) => {
+            let what = format!("expected exists or absent, found {found}");
+            reader.reject(Invalid::field("state", what).hint(hint));
+            drop(reader.fields.text("state"));
+            true
+        }
+        None => reader.is_present(),
+    };
     let content = reader.lines("content");
     if present {
         let problem = ("expected `content`, found none", "write the lines of the unit file");
@@ -234,6 +243,21 @@ fn read_fields(name: &str, reader: &mut FieldReader) -> Declared {
     let (unit, content) = (name.to_owned(), content.unwrap_or_default());
     let has_other_name = false;
     Declared { unit, has_other_name, drop_in, path, present, content, enabled, running, verify }
+}
+
+/// Returns a state that belongs to another field, with the line to write.
+fn state_advice(text: &str) -> Option<(&'static str, &'static str)> {
+    [
+        ("running", "write: running: true"),
+        ("started", "write: running: true"),
+        ("stopped", "write: running: false"),
+        ("enabled", "write: enabled: true"),
+        ("disabled", "write: enabled: false"),
+        ("masked", "use `svc` with `startup: masked`"),
+        ("present", "write: state: exists"),
+    ]
+    .into_iter()
+    .find(|(word, _)| *word == text)
 }
 
 impl Declared {
