@@ -3,6 +3,7 @@
 use super::args::Inspect;
 use super::exit::Exit;
 use super::output::{eprint, error, plain, print};
+use crate::nearest_name::nearest;
 use serde_yaml::{Mapping, Value as Yaml};
 use steadfast_resources::inspect::{
     ContainerInspector, Field, Inspected, Inspector, SOURCES, container_inspectors, inspectors,
@@ -13,6 +14,11 @@ use steadfast_resources::{Failure, FieldMode, Host, KindSet, Value};
 /// Prints the objects as YAML.
 pub(super) fn inspect(args: &Inspect) -> Exit {
     let Some(reader) = Reader::find(&args.kind) else { return unknown_kind(&args.kind) };
+    if args.names.is_empty() && !args.all {
+        let hint = format!("`steadfast inspect --all {}` prints all objects", plain(&args.kind));
+        error("expected the names of objects, found none", Some(&hint));
+        return Exit::Usage;
+    }
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(why) => {
@@ -21,20 +27,22 @@ pub(super) fn inspect(args: &Inspect) -> Exit {
         }
     };
     match runtime.block_on(reader.read_objects(args)) {
-        Ok(found) if found.missing.is_empty() => {
-            note_sources(&found.objects);
-            print(document(&args.kind, found.objects));
-            Exit::Well
-        }
         Ok(found) => {
+            let is_whole = found.failures.is_empty();
+            for comment in &found.comments {
+                print(format!("# {}", plain(comment)));
+            }
             if !found.objects.is_empty() {
                 note_sources(&found.objects);
                 print(document(&args.kind, found.objects));
+            } else if is_whole {
+                // A graph with a kind and no resources would be rejected.
+                print(format!("# no {} to print on this host", args.kind));
             }
-            for name in found.missing {
-                error(reader.describe_missing(&name), None);
+            for failure in found.failures {
+                error(failure.what, failure.hint.as_deref());
             }
-            Exit::Failed
+            if is_whole { Exit::Well } else { Exit::Failed }
         }
         Err(failure) => {
             error(failure.what, failure.hint.as_deref());
@@ -59,15 +67,19 @@ fn note_sources(objects: &[Inspected]) {
 }
 
 fn unknown_kind(kind: &str) -> Exit {
-    let what = format!("`{}` cannot be inspected", plain(kind));
     if let Some(why) = not_inspected(kind) {
-        error(what, Some(why));
+        error(format!("`{}` cannot be inspected", plain(kind)), Some(why));
         return Exit::Usage;
     }
+    let what = format!("unknown kind `{}`", plain(kind));
     let mut known: Vec<&str> = inspectors().iter().map(|inspector| inspector.kind).collect();
     known.extend(container_inspectors().iter().map(|inspector| inspector.kind));
     known.sort_unstable();
-    error(what, Some(&format!("the kinds are: {}", known.join(", "))));
+    let hint = match nearest(kind, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`? the kinds are: {}", known.join(", ")),
+        None => format!("the kinds are: {}", known.join(", ")),
+    };
+    error(what, Some(&hint));
     Exit::Usage
 }
 
@@ -79,11 +91,14 @@ enum Reader {
     Container(&'static ContainerInspector),
 }
 
-/// The objects that exist, and the names of the others.
+/// The objects that could be read, and the reasons for the others.
 #[derive(Default)]
 struct Found {
     objects: Vec<Inspected>,
-    missing: Vec<String>,
+    /// Objects of `--all` that could not be read.
+    comments: Vec<String>,
+    /// Objects that were named, and could not be read.
+    failures: Vec<Failure>,
 }
 
 impl Reader {
@@ -93,15 +108,15 @@ impl Reader {
         single.or_else(|| container().map(Self::Container))
     }
 
-    fn describe_missing(&self, name: &str) -> String {
-        match self {
+    fn describe_missing(&self, name: &str) -> Failure {
+        Failure::new(match self {
             Self::Single(own) => {
                 format!("{}[{}] does not exist on this host", own.kind, plain(name))
             }
             Self::Container(own) => {
                 format!("the {} {} does not exist on this host", own.container, plain(name))
             }
-        }
+        })
     }
 
     async fn list_names(&self, host: &Host) -> Result<Vec<String>, Failure> {
@@ -122,24 +137,37 @@ impl Reader {
         let mut found = Found::default();
         for name in names {
             let objects = match self {
-                Self::Single(own) => (own.one)(&host, &name).await?.map(|object| vec![object]),
-                Self::Container(own) => (own.read)(&host, &name).await?,
+                Self::Single(own) => {
+                    (own.one)(&host, &name).await.map(|object| object.map(|object| vec![object]))
+                }
+                Self::Container(own) => (own.read)(&host, &name).await,
             };
             match objects {
-                Some(objects) => found.objects.extend(objects),
-                None if args.all => {}
-                None => found.missing.push(name),
+                Ok(Some(objects)) => found.objects.extend(objects),
+                Ok(None) if args.all => {}
+                Ok(None) => found.failures.push(self.describe_missing(&name)),
+                Err(failure) if args.all => {
+                    let hint = failure.hint.map_or_else(String::new, |hint| format!(" ({hint})"));
+                    let what = failure.what.lines().next().unwrap_or_default();
+                    found.comments.push(format!("omitted {name}: {what}{hint}"));
+                }
+                Err(failure) => found.failures.push(failure),
             }
         }
         Ok(found)
     }
 }
 
-/// Writes the objects as a graph; each secret is declared with a command that the user replaces.
+/// Writes the objects as a graph, after comments with their notes; each secret is declared with a file that the user
+/// fills.
 fn document(kind: &str, objects: Vec<Inspected>) -> String {
     let mut secrets = Mapping::new();
     let mut list = Vec::new();
+    let mut notes = String::new();
     for object in objects {
+        if let Some(note) = &object.note {
+            notes.push_str(&format!("# {kind}[{}]: {}\n", plain(&object.name), plain(note)));
+        }
         let mut map = Mapping::new();
         map.insert("name".into(), escaped(kind, "name", &object.name).into());
         for (field, value) in object.fields {
@@ -162,7 +190,8 @@ fn document(kind: &str, objects: Vec<Inspected>) -> String {
     }
     let resources = mapping(kind, Yaml::Sequence(list));
     graph.insert("resources".into(), resources);
-    serde_yaml::to_string(&Yaml::Mapping(graph)).unwrap_or_default().trim_end().to_owned()
+    let graph = serde_yaml::to_string(&Yaml::Mapping(graph)).unwrap_or_default();
+    notes + graph.trim_end()
 }
 
 /// Doubles the `$` of `${`, which begins an expression, unless the field is literal.

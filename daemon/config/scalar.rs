@@ -127,9 +127,13 @@ pub(super) fn advice(takes: FieldType, scalar: &Scalar<'_>) -> Option<String> {
     }
 }
 
-/// Advises to write a text as a list.
-pub(super) fn list_advice(name: &str) -> String {
-    format!("write each word as a list item: `{name}: [touch, /tmp/x]`")
+/// Advises to write a text as a list: with its own words, if no shell would read them in another way.
+pub(super) fn list_advice(name: &str, text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b" -_./=+@".contains(&byte);
+    let is_short = text.len() <= 80 && !text.trim().is_empty() && text.bytes().all(is_plain);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let words = if is_short { words.join(", ") } else { "touch, /tmp/x".to_owned() };
+    format!("write each word as a list item: `{name}: [{words}]`")
 }
 
 fn int_advice(text: &str) -> Option<String> {

@@ -3,7 +3,7 @@
 use super::{Field, Inspected, Inspector, secret_name, text};
 use crate::failure::Failure;
 use crate::host::Host;
-use crate::host::tables::{AccountTables, PasswdRow};
+use crate::host::tables::{AccountTables, PasswdRow, ShadowRow};
 use crate::kind::Value;
 use crate::resource::Answer;
 
@@ -40,12 +40,24 @@ fn inspected(row: &PasswdRow, tables: &AccountTables) -> Inspected {
             let secret = secret_name("user", &row.name, "password");
             fields.push(("password", Field::Secret(secret)));
             fields.push(("lock", Field::Shown(Value::Bool(shadow.is_locked()))));
+        } else if shadow.hash() == "*" {
+            // A new user has `!`.
+            fields.push(text("password", "*"));
+            if shadow.is_locked() {
+                fields.push(("lock", Field::Shown(Value::Bool(true))));
+            }
         }
         if let Some(day) = shadow.expires {
             fields.push(text("expiry", crate::kinds::user::date_of(day)));
         }
     }
-    Inspected { name: row.name.clone(), fields }
+    let object = Inspected::new(row.name.clone(), fields);
+    let is_empty = |row: &ShadowRow| row.password.reveal().is_empty();
+    if shadow.is_some_and(is_empty) {
+        return object
+            .noting("the password is empty, so everybody can log in; a new user has none");
+    }
+    object
 }
 
 fn all_users(host: &Host) -> Answer<'_, Result<Vec<String>, Failure>> {
@@ -67,7 +79,7 @@ fn one_group<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Insp
             members.dedup();
             fields.push(("members", Field::Shown(Value::Texts(members))));
         }
-        Ok(Some(Inspected { name: row.name.clone(), fields }))
+        Ok(Some(Inspected::new(row.name.clone(), fields)))
     })
 }
 

@@ -1,10 +1,11 @@
-//! Inspection of jobs of cron that steadfast wrote: a file of their own, or a marked line in a file with other jobs.
+//! Inspection of jobs of cron: a file of one job, or the lines of a file with several.
 
-use super::contained::{file_names, is_converged};
+use super::contained::{file_names, nearest, public_text};
 use super::{ContainerInspector, Field, Inspected, text};
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::kind::Value;
+use crate::parts::field_reader::bounded;
 use crate::parts::text_edit::text_of;
 use crate::resource::Answer;
 use std::path::Path;
@@ -13,81 +14,92 @@ pub(super) const INSPECTOR: ContainerInspector =
     ContainerInspector { kind: "cron", container: "file", read: jobs, all: Some(all_files) };
 
 const FOLDER: &str = "/etc/cron.d";
-const HEADER: &str = "# Managed by steadfast: cron[";
 const MARKER: &str = "# steadfast: ";
 
 fn jobs<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Vec<Inspected>>, Failure>> {
     Box::pin(async move {
         let path = Path::new(FOLDER).join(name);
-        let Some(file) = text_of(host.files(), &path)? else { return Ok(None) };
-        let mut proven = Vec::new();
-        for object in own_file(name, &file).into_iter().chain(marked(name, &file)) {
-            if is_converged(host, "cron", &object).await {
-                proven.push(object);
-            }
-        }
-        if proven.is_empty() && !file.trim().is_empty() {
-            let what = format!("{} contains no job of steadfast", path.display());
+        let Some(file) = public_text(host, &path)? else { return Ok(None) };
+        let all = match own_file(name, &file) {
+            Some(own) => vec![own],
+            None => marked(name, &file),
+        };
+        if all.is_empty() {
+            let what = bounded(format!("{} contains no job", path.display()));
             return Err(Failure::new(what).hint("`steadfast inspect file` prints the whole file"));
         }
-        Ok(Some(proven))
+        nearest(host, ("cron", &path), all).await.map(Some)
     })
 }
 
+/// Lists the files with jobs. cron ignores files whose names have other characters.
 fn all_files(host: &Host) -> Answer<'_, Result<Vec<String>, Failure>> {
     Box::pin(async move {
-        let mut own = Vec::new();
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+        let mut found = Vec::new();
         for name in file_names(host, FOLDER, "").await? {
             let file = text_of(host.files(), &Path::new(FOLDER).join(&name))?.unwrap_or_default();
-            if file.lines().any(|line| line.starts_with(HEADER) || line.starts_with(MARKER)) {
-                own.push(name);
+            if name.bytes().all(is_plain) && file.lines().any(|line| job_fields(line).is_some()) {
+                found.push(name);
             }
         }
-        Ok(own)
+        Ok(found)
     })
 }
 
-/// Reads a file of one job.
+/// Reads a file of one job without a marker: variables, and the job at the end.
 fn own_file(name: &str, file: &str) -> Option<Inspected> {
-    let mut lines: Vec<&str> = file.lines().collect();
-    let header = format!("{HEADER}{name}]");
-    let job = lines.pop()?;
-    let (first, variables) = lines.split_first()?;
-    if *first != header {
-        return None;
-    }
-    let mut fields = job_fields(job)?;
+    let is_plain = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    let mut lines: Vec<&str> = file.lines().filter(is_plain).collect();
+    let mut fields = job_fields(lines.pop()?)?;
     let variable = |line: &&str| {
         let (name, value) = line.split_once('=')?;
-        Some((name.to_owned(), unquoted(value).to_owned()))
+        let name = unquoted(name.trim());
+        let is_word = !name.is_empty() && !name.contains(char::is_whitespace);
+        is_word.then(|| (name.to_owned(), unquoted(value.trim()).to_owned()))
     };
-    let variables = variables.iter().map(variable).collect::<Option<Vec<_>>>()?;
+    let variables = lines.iter().map(variable).collect::<Option<Vec<_>>>()?;
+    if file.lines().any(|line| line.starts_with(MARKER)) {
+        return None;
+    }
     if !variables.is_empty() {
         fields.push(("env", Field::Shown(Value::TextMap(variables))));
     }
-    Some(Inspected { name: name.to_owned(), fields })
+    Some(Inspected::new(name, fields))
 }
 
-/// Reads the marked jobs of a file.
+/// Reads the jobs of a file with several. The marker before a job contains its name; the others are numbered.
 fn marked(file_name: &str, file: &str) -> Vec<Inspected> {
-    let lines: Vec<&str> = file.lines().collect();
-    let job = |pair: &[&str]| {
-        let (marker, job) = (pair.first()?, pair.get(1)?);
-        let mut fields = job_fields(job)?;
-        fields.push(text("file", file_name));
-        Some(Inspected { name: marker.trim_end().strip_prefix(MARKER)?.to_owned(), fields })
-    };
-    lines.windows(2).filter_map(job).collect()
+    let (mut jobs, mut marker, mut count) = (Vec::new(), None, 0);
+    for line in file.lines() {
+        let before = marker.take();
+        if let Some(name) = line.trim_end().strip_prefix(MARKER) {
+            marker = Some(name.to_owned());
+        } else if let Some(mut fields) = job_fields(line) {
+            fields.push(text("file", file_name));
+            let name = before.unwrap_or_else(|| {
+                count += 1;
+                format!("{file_name} {count}")
+            });
+            jobs.push(Inspected::new(name, fields));
+        }
+    }
+    jobs
 }
 
 /// Returns the fields of the line of a job; the stars of a schedule are the default.
 fn job_fields(line: &str) -> Option<Vec<(&'static str, Field)>> {
+    let line = line.trim();
     let mut rest = line;
     let mut word = || {
-        let (first, others) = rest.split_once(' ')?;
-        rest = others;
+        let (first, others) = rest.split_once(char::is_whitespace)?;
+        rest = others.trim_start();
         Some(first)
     };
+    let is_time = |first: char| first.is_ascii_digit() || matches!(first, '*' | '@' | '-');
+    if !line.starts_with(is_time) {
+        return None;
+    }
     let mut fields = Vec::new();
     if line.starts_with('@') {
         fields.push(text("special", word()?));
@@ -104,11 +116,34 @@ fn job_fields(line: &str) -> Option<Vec<(&'static str, Field)>> {
         fields.push(text("user", user));
     }
     fields.push(text("job", rest));
-    Some(fields)
+    (!rest.is_empty()).then_some(fields)
 }
 
 /// Removes the quotes that cron removes.
 fn unquoted(value: &str) -> &str {
     let inner = |quote: char| value.strip_prefix(quote)?.strip_suffix(quote);
     inner('"').or_else(|| inner('\'')).unwrap_or(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Inspected, marked, own_file};
+
+    fn named(jobs: &[Inspected]) -> Vec<&str> {
+        jobs.iter().map(|job| job.name.as_str()).collect()
+    }
+
+    #[test]
+    fn foreign_jobs_are_read() {
+        let one = "# why\nPATH = /bin\n\n30  3 * * 0\troot test -e /run || true  x\n";
+        let job = own_file("one", one).unwrap();
+        let fields: Vec<&str> = job.fields.iter().map(|(name, _)| *name).collect();
+        assert_eq!(fields, ["minute", "hour", "weekday", "job", "env"]);
+        assert!(format!("{job:?}").contains("test -e /run || true  x"), "{job:?}");
+        let several =
+            "A=1\n* * * * * root a\n# steadfast: b\n@daily eve b\n# c\n1 * * * * root d\n";
+        assert!(own_file("x", several).is_none());
+        assert_eq!(named(&marked("x", several)), ["x 1", "b", "x 2"]);
+        assert_eq!(named(&marked("x", "A=* b\n#* * * * * root a\n* * *\n")), [""; 0]);
+    }
 }

@@ -26,6 +26,6 @@ fn one_diversion<'a>(
             fields.push(text("to", to));
         }
         fields.extend(found.package.map(|package| text("package", package)));
-        Ok(Some(Inspected { name: name.to_owned(), fields }))
+        Ok(Some(Inspected::new(name.to_owned(), fields)))
     })
 }

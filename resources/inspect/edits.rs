@@ -48,7 +48,7 @@ fn blocks<'a>(host: &'a Host, name: &'a str) -> Objects<'a> {
             let inner = lines.by_ref().take_while(|line| line.trim_end() != end);
             let content: String = inner.flat_map(|line| [line, "\n"]).collect();
             let fields = vec![text("path", file.shown()), text("content", content)];
-            all.push(Inspected { name: name.to_owned(), fields });
+            all.push(Inspected::new(name.to_owned(), fields));
         }
         Ok(Some(file.proven(host, ("block", "content"), all).await))
     })
@@ -100,7 +100,7 @@ fn ini<'a>(host: &'a Host, name: &'a str) -> Objects<'a> {
             if entry.value.is_some() && entry.separator == ':' {
                 fields.push(text("separator", ": "));
             }
-            Inspected { name: format!("{path} {section}{}", entry.key), fields }
+            Inspected::new(format!("{path} {section}{}", entry.key), fields)
         };
         let all = entries(&file.text).into_iter().map(object).collect();
         Ok(Some(file.proven(host, ("ini", "value"), all).await))
@@ -136,7 +136,7 @@ async fn values(
         let name = format!("{path} {key}");
         let mut fields = vec![text("path", &*path), text("key", key)];
         fields.extend(value_fields(tree, file.is_private));
-        Inspected { name, fields }
+        Inspected::new(name, fields)
     };
     let all = leaves.into_iter().map(object).collect();
     Ok(Some(file.proven(host, (kind, "value"), all).await))

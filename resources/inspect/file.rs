@@ -37,7 +37,7 @@ fn inspect(files: &Files, path: &std::path::Path) -> Result<Option<Inspected>, F
     match seen.kind {
         FileType::Symlink => {
             let target = String::from_utf8_lossy(&spot.target()?).into_owned();
-            return Ok(Some(Inspected { name: shown, fields: vec![text("symlink", target)] }));
+            return Ok(Some(Inspected::new(shown, vec![text("symlink", target)])));
         }
         FileType::Directory => {}
         FileType::RegularFile if denies_others(seen.mode) => {
@@ -65,5 +65,5 @@ fn inspect(files: &Files, path: &std::path::Path) -> Result<Option<Inspected>, F
         fields.push(("sensitive", Field::Shown(Value::Bool(true))));
     }
     let name = if is_directory && shown != "/" { format!("{shown}/") } else { shown };
-    Ok(Some(Inspected { name, fields }))
+    Ok(Some(Inspected::new(name, fields)))
 }

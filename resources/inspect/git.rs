@@ -20,7 +20,7 @@ fn one<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Inspected>
         let Some(tree) = live_tree(host, &path, owner.clone()).await? else { return Ok(None) };
         let mut fields = vec![text("repo", tree.repo), text("version", tree.version)];
         fields.extend(owner.map(|owner| text("user", owner)));
-        let object = Inspected { name: path.display().to_string(), fields };
+        let object = Inspected::new(path.display().to_string(), fields);
         if is_converged(host, "git", &object).await {
             return Ok(Some(object));
         }

@@ -51,7 +51,18 @@ fn one_line<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Inspe
         if !line.others.is_empty() {
             fields.push(("names", Field::Shown(Value::Texts(line.others.clone()))));
         }
-        Ok(Some(Inspected { name: name.to_owned(), fields }))
+        let object = Inspected::new(name, fields);
+        let of_family = |other: &&Line| other.host == own && other.is_ipv6 == line.is_ipv6;
+        let others = lines.iter().filter(of_family).skip(1).map(|other| other.address.as_str());
+        let others: Vec<&str> = others.collect();
+        Ok(Some(if others.is_empty() {
+            object
+        } else {
+            let others = others.join(", ");
+            object.noting(format!(
+                "a plan removes the line of {others}: the kind has one line for each name and family"
+            ))
+        }))
     })
 }
 

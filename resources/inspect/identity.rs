@@ -43,7 +43,7 @@ fn one_name<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Inspe
         let is_other = !kernel.is_empty() && kernel != name;
         let transient = is_other.then(|| text("transient_hostname", kernel));
         let fields = transient.into_iter().chain(pretty).collect();
-        Ok(Some(Inspected { name: name.to_owned(), fields }))
+        Ok(Some(Inspected::new(name.to_owned(), fields)))
     })
 }
 
@@ -72,7 +72,7 @@ fn zone_of(host: &Host) -> Result<Option<String>, Failure> {
 fn one_zone<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Inspected>, Failure>> {
     Box::pin(async move {
         let found = zone_of(host)?.filter(|zone| zone == name);
-        Ok(found.map(|name| Inspected { name, fields: Vec::new() }))
+        Ok(found.map(|name| Inspected::new(name, Vec::new())))
     })
 }
 

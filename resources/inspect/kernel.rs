@@ -49,7 +49,7 @@ fn one_module<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Ins
         if !is_loaded {
             let is_blacklisted = settings.lines().any(|line| line == format!("blacklist {own}"));
             let fields = vec![bool("blacklist", true)];
-            return Ok(is_blacklisted.then(|| Inspected { name: name.to_owned(), fields }));
+            return Ok(is_blacklisted.then(|| Inspected::new(name.to_owned(), fields)));
         }
         let mut fields = Vec::new();
         let options = settings.lines().find_map(|line| {
@@ -62,7 +62,7 @@ fn one_module<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Ins
         if text_of(files, Path::new(&of("/etc/modules-load.d")))?.is_none() {
             fields.push(bool("persist", false));
         }
-        Ok(Some(Inspected { name: name.to_owned(), fields }))
+        Ok(Some(Inspected::new(name.to_owned(), fields)))
     })
 }
 
@@ -106,12 +106,13 @@ fn one_parameter<'a>(
             Some((path, _)) if path == PARAMETER_FILE => {}
             Some((path, _)) => fields.push(text("path", path.as_str())),
         }
-        let object = Inspected { name: name.to_owned(), fields };
+        let object = Inspected::new(name.to_owned(), fields);
         if is_converged(host, "sysctl", &object).await {
             return Ok(Some(object));
         }
-        let what = format!("the kernel has another value of {name} than the line of its file");
-        Err(Failure::new(bounded(what)).hint("`sysctl --system` sets the values of all files"))
+        Ok(Some(object.noting(
+            "the kernel has another value than the line of the file; a plan changes the line",
+        )))
     })
 }
 
@@ -185,7 +186,7 @@ fn one_swap<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Inspe
                 fields.push(("priority", Field::Shown(Value::Int(priority))));
             }
             fields.push(bool("persist", false));
-            return Ok(Some(Inspected { name: name.to_owned(), fields }));
+            return Ok(Some(Inspected::new(name.to_owned(), fields)));
         };
         let declared = row.options.split(',').find_map(|option| option.strip_prefix("pri="));
         if let Some(priority) = declared.and_then(|text| text.parse().ok()) {
@@ -197,7 +198,7 @@ fn one_swap<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Inspe
         if !options.is_empty() {
             fields.push(("options", Field::Shown(Value::Texts(options))));
         }
-        Ok(Some(Inspected { name: name.to_owned(), fields }))
+        Ok(Some(Inspected::new(name.to_owned(), fields)))
     })
 }
 
@@ -244,7 +245,7 @@ fn one_mount<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Insp
                 fields.push((field, Field::Shown(Value::Int(number))));
             }
         }
-        Ok(Some(Inspected { name: name.to_owned(), fields }))
+        Ok(Some(Inspected::new(name.to_owned(), fields)))
     })
 }
 

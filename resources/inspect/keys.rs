@@ -25,7 +25,8 @@ fn keys<'a>(host: &'a Host, user: &'a str) -> Answer<'a, Result<Option<Vec<Inspe
                 name = format!("{user} {}", key.fingerprint);
                 names.insert(name.clone());
             }
-            all.push(Inspected { name, fields: vec![text("user", user), text("key", key.line)] });
+            let fields = vec![text("user", user), text("key", key.line)];
+            all.push(Inspected::new(name, fields));
         }
         Ok(Some(all))
     })

@@ -66,7 +66,7 @@ fn one_locale<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Ins
                 fields.push(("variables", Field::Shown(Value::TextMap(variables))));
             }
         }
-        Ok(Some(Inspected { name: name.to_owned(), fields }))
+        Ok(Some(Inspected::new(name.to_owned(), fields)))
     })
 }
 

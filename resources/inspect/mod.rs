@@ -36,6 +36,18 @@ pub struct Inspected {
     pub name: String,
     /// The fields that differ from the defaults of the kind, in the order of its table.
     pub fields: Vec<(&'static str, Field)>,
+    /// The reason why a plan of the declaration is not empty, or what it omits; at most one line.
+    pub note: Option<String>,
+}
+
+impl Inspected {
+    fn new(name: impl Into<String>, fields: Vec<(&'static str, Field)>) -> Self {
+        Self { name: name.into(), fields, note: None }
+    }
+
+    fn noting(self, note: impl Into<String>) -> Self {
+        Self { note: Some(note.into()), ..self }
+    }
 }
 
 /// The value of a field.
@@ -80,12 +92,10 @@ pub fn inspectors() -> &'static [Inspector] {
         locale::INSPECTOR,
         kernel::MOUNTS,
         pkg::INSPECTOR,
-        stored::REPOSITORIES,
         svc::INSPECTOR,
         kernel::SWAP,
         kernel::PARAMETERS,
         identity::TIMEZONE,
-        unit::INSPECTOR,
         account::USERS,
     ]
 }
@@ -99,7 +109,7 @@ pub type InspectAll =
 pub struct ContainerInspector {
     /// The name of the kind.
     pub kind: &'static str,
-    /// The noun for the container: `file` or `user`.
+    /// The noun for the container: `file`, `list`, `unit` or `user`.
     pub container: &'static str,
     /// Reads the objects in one container.
     pub read: InspectAll,
@@ -115,8 +125,10 @@ pub fn container_inspectors() -> &'static [ContainerInspector] {
         cron::INSPECTOR,
         edits::INI,
         edits::JSON,
+        stored::REPOSITORIES,
         keys::INSPECTOR,
         edits::TOML,
+        unit::INSPECTOR,
         edits::YAML,
     ]
 }

@@ -20,7 +20,7 @@ fn one<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Inspected>
         if package.held {
             fields.push(("hold", Field::Shown(Value::Bool(true))));
         }
-        Ok(Some(Inspected { name: name.to_owned(), fields }))
+        Ok(Some(Inspected::new(name.to_owned(), fields)))
     })
 }
 

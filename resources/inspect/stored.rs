@@ -1,16 +1,22 @@
-//! Inspection of objects that steadfast stores in a file of their own: repositories of apt and tables of nftables.
+//! Inspection of objects with a file of their own: repositories of apt, and tables of nftables that steadfast wrote.
 
-use super::contained::{file_names, is_converged};
-use super::{Field, Inspected, Inspector, text};
+use super::contained::{file_names, is_converged, nearest, public_text};
+use super::{ContainerInspector, Field, Inspected, Inspector, text};
+use crate::escape::short;
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::kind::Value;
+use crate::parts::field_reader::bounded;
 use crate::parts::text_edit::text_of;
 use crate::resource::Answer;
 use std::path::{Path, PathBuf};
 
-pub(super) const REPOSITORIES: Inspector =
-    Inspector { kind: "repo", one: one_repository, all: Some(all_repositories) };
+pub(super) const REPOSITORIES: ContainerInspector = ContainerInspector {
+    kind: "repo",
+    container: "list",
+    read: repositories,
+    all: Some(all_repositories),
+};
 
 pub(super) const FIREWALL: Inspector =
     Inspector { kind: "firewall", one: one_firewall, all: Some(all_firewalls) };
@@ -76,55 +82,92 @@ async fn proven(
 }
 
 fn all_repositories(host: &Host) -> Answer<'_, Result<Vec<String>, Failure>> {
-    Box::pin(own_names(host, "repo", SOURCES))
+    Box::pin(file_names(host, SOURCES.0, SOURCES.1))
 }
 
-fn one_repository<'a>(
+/// Reads the repositories of a list. Every paragraph is a resource: the first has the name of the list.
+fn repositories<'a>(
     host: &'a Host,
     name: &'a str,
-) -> Answer<'a, Result<Option<Inspected>, Failure>> {
+) -> Answer<'a, Result<Option<Vec<Inspected>>, Failure>> {
     Box::pin(async move {
-        let Some(text) = own_text(host, ("repo", name), SOURCES)? else { return Ok(None) };
         let path = path_of(SOURCES, name);
-        let fields = repository_fields(&text).ok_or_else(|| foreign(&path))?;
-        proven(host, "repo", Inspected { name: name.to_owned(), fields }, &path).await
+        let Some(text) = public_text(host, &path)? else { return Ok(None) };
+        let taken = file_names(host, SOURCES.0, SOURCES.1).await?;
+        let free = |number: &usize| !taken.contains(&format!("{name}-{number}"));
+        let others = (2..).filter(free).map(|number| format!("{name}-{number}"));
+        let names = std::iter::once(name.to_owned()).chain(others);
+        let mut all = Vec::new();
+        for (paragraph, name) in paragraphs(&text).into_iter().zip(names) {
+            let (fields, omitted) = repository_fields(&paragraph);
+            let object = Inspected::new(name, fields);
+            all.push(match omitted.as_slice() {
+                [] => object,
+                omitted => object.noting(format!("the kind has no {}", omitted.join(", "))),
+            });
+        }
+        if all.is_empty() {
+            let what = bounded(format!("{} contains no repository", path.display()));
+            return Err(Failure::new(what).hint("`steadfast inspect file` prints it as a file"));
+        }
+        nearest(host, ("repo", &path), all).await.map(Some)
     })
 }
 
-/// Reads a paragraph of deb822.
-fn repository_fields(paragraph: &str) -> Option<Vec<(&'static str, Field)>> {
-    let mut fields = Vec::new();
+/// Returns the paragraphs of a deb822 file, without comments.
+fn paragraphs(text: &str) -> Vec<String> {
+    let mut all = vec![String::new()];
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        if line.trim().is_empty() {
+            all.push(String::new());
+        } else if let Some(last) = all.last_mut() {
+            last.push_str(line);
+            last.push('\n');
+        }
+    }
+    all.retain(|paragraph| !paragraph.is_empty());
+    all
+}
+
+/// Reads a paragraph of deb822: the fields of the kind, and the keys that the kind does not have.
+fn repository_fields(paragraph: &str) -> (Vec<(&'static str, Field)>, Vec<String>) {
+    let (mut fields, mut omitted) = (Vec::new(), Vec::new());
     let mut lines = paragraph.lines().peekable();
     while let Some(line) = lines.next() {
-        let (key, value) = line.split_once(':')?;
-        let value = value.trim();
+        let (key, first) = line.split_once(':').unwrap_or((line, ""));
+        let mut value = first.trim().to_owned();
+        while let Some(more) = lines.next_if(|line| line.starts_with([' ', '\t'])) {
+            let more = more.trim();
+            value.push('\n');
+            value.push_str(if more == "." { "" } else { more });
+        }
         let words = || {
             let words = value.split_whitespace().map(ToOwned::to_owned).collect();
             Field::Shown(Value::Texts(words))
         };
-        match key {
-            "Enabled" => fields.push(("enabled", Field::Shown(Value::Bool(value != "no")))),
-            "Types" if value == "deb" => {}
-            "Types" => fields.push(("types", words())),
-            "URIs" => fields.push(("uris", words())),
-            "Suites" => fields.push(("suites", words())),
-            "Components" => fields.push(("components", words())),
-            "Architectures" => fields.push(("architectures", words())),
-            "Trusted" => fields.push(("trusted", Field::Shown(Value::Bool(value == "yes")))),
-            "Signed-By" if value.is_empty() => {
-                let mut key = String::new();
-                while let Some(line) = lines.next_if(|line| line.starts_with(' ')) {
-                    let line = line.trim();
-                    key.push_str(if line == "." { "" } else { line });
-                    key.push('\n');
-                }
-                fields.push(text("signed_by", key));
+        let is_off = ["no", "false", "without", "off", "disable"].contains(&value.as_str());
+        match key.to_ascii_lowercase().as_str() {
+            "enabled" if !is_off => {}
+            "enabled" => fields.push(("enabled", Field::Shown(Value::Bool(false)))),
+            "types" if value == "deb" => {}
+            "types" => fields.push(("types", words())),
+            "uris" => fields.push(("uris", words())),
+            "suites" => fields.push(("suites", words())),
+            "components" => fields.push(("components", words())),
+            "architectures" => fields.push(("architectures", words())),
+            "trusted" if value == "yes" => {
+                fields.push(("trusted", Field::Shown(Value::Bool(true))));
             }
-            "Signed-By" => fields.push(text("signed_by", value)),
-            _ => return None,
+            "signed-by" if value.starts_with('/') && !value.contains(char::is_whitespace) => {
+                fields.push(text("signed_by", value));
+            }
+            "signed-by" if value.trim_start().starts_with("-----BEGIN") => {
+                fields.push(text("signed_by", format!("{}\n", value.trim())));
+            }
+            _ => omitted.push(short(key, 40)),
         }
     }
-    Some(fields)
+    (fields, omitted)
 }
 
 fn all_firewalls(host: &Host) -> Answer<'_, Result<Vec<String>, Failure>> {
@@ -146,7 +189,7 @@ fn one_firewall<'a>(
         if whole {
             fields.push(("whole", Field::Shown(Value::Bool(true))));
         }
-        proven(host, "firewall", Inspected { name: name.to_owned(), fields }, &path).await
+        proven(host, "firewall", Inspected::new(name.to_owned(), fields), &path).await
     })
 }
 
@@ -171,7 +214,7 @@ fn two_lines(text: &str) -> Option<(&str, &str, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{repository_fields, without_deletions};
+    use super::{paragraphs, repository_fields, without_deletions};
 
     #[test]
     fn the_content_stands_behind_the_deletions() {
@@ -184,13 +227,18 @@ mod tests {
 
     #[test]
     fn a_repository_is_read_with_its_key() {
-        let fields = repository_fields(
-            "Types: deb\nURIs: https://a/b\nSuites: s\nComponents: main\nSigned-By:\n -----BEGIN\n .\n abc\n",
-        )
-        .unwrap();
+        let text = "# foreign\nTypes: deb\nURIs: https://a/b\nSuites: s\n t\nComponents: main\n\
+                    X-Name: 1\nSigned-By:\n -----BEGIN\n .\n abc\n\n\n\
+                    types: deb\nenabled: no\nURIs: https://c\nSuites: x/\n";
+        let paragraphs = paragraphs(text);
+        let (fields, omitted) = repository_fields(&paragraphs[0]);
         let names: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
         assert_eq!(names, ["uris", "suites", "components", "signed_by"]);
-        assert!(format!("{fields:?}").contains("BEGIN\\n\\nabc\\n"), "{fields:?}");
-        assert!(repository_fields("Foreign: 1\n").is_none());
+        let shown = format!("{fields:?}");
+        assert!(shown.contains("BEGIN\\n\\nabc\\n") && shown.contains("[\"s\", \"t\"]"), "{shown}");
+        assert_eq!(omitted, ["X-Name"]);
+        let (fields, _) = repository_fields(&paragraphs[1]);
+        let names: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
+        assert_eq!((names, paragraphs.len()), (vec!["enabled", "uris", "suites"], 2));
     }
 }

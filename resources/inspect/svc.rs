@@ -25,7 +25,7 @@ fn one<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Inspected>
             Some("masked") => fields.push(text("startup", "masked")),
             _ => {}
         }
-        Ok(Some(Inspected { name: unit, fields }))
+        Ok(Some(Inspected::new(unit, fields)))
     })
 }
 

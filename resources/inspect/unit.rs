@@ -1,18 +1,20 @@
 //! Inspection of the unit files and drop-ins that the administrator of the host wrote.
 
 use super::contained::is_converged;
-use super::{Field, Inspected, Inspector, text};
+use super::{ContainerInspector, Field, Inspected, text};
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::host::files::denies_others;
 use crate::host::systemd::{Activity, Bus};
 use crate::kind::Value;
+use crate::parts::field_reader::bounded;
 use crate::parts::text_edit::text_of;
 use crate::resource::Answer;
 use rustix::fs::FileType;
 use std::path::{Path, PathBuf};
 
-pub(super) const INSPECTOR: Inspector = Inspector { kind: "unit", one, all: Some(all) };
+pub(super) const INSPECTOR: ContainerInspector =
+    ContainerInspector { kind: "unit", container: "unit", read: files, all: Some(all) };
 
 /// The folder of the kind `unit`.
 const FOLDER: &str = "/etc/systemd/system";
@@ -35,37 +37,33 @@ fn unit_text(host: &Host, path: &Path) -> Result<Option<String>, Failure> {
     Ok(Some(text_of(host.files(), path)?.unwrap_or_default()))
 }
 
-fn one<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Inspected>, Failure>> {
+/// Reads the files of one unit: its own file, and its drop-ins under names of their own.
+fn files<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Vec<Inspected>>, Failure>> {
     Box::pin(async move {
         let unit = crate::kinds::svc::unit_name(name)?;
-        let path = Path::new(FOLDER).join(&unit);
-        let mut fields = Vec::new();
-        match unit_text(host, &path)? {
-            Some(content) => fields.push(text("content", content)),
-            None => match drop_ins_of(host, &unit).await?.as_slice() {
-                [] => return Ok(None),
-                [path] => {
-                    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-                    let Some(content) = unit_text(host, path)? else { return Ok(None) };
-                    fields.extend([text("content", content), text("drop_in", stem)]);
-                }
-                several => {
-                    let what = format!("{unit} has {} drop-ins of this host", several.len());
-                    return Err(Failure::new(what).hint(
-                        "`unit` manages one: `steadfast inspect file` prints each of the others",
-                    ));
-                }
-            },
+        let mut objects = Vec::new();
+        if let Some(content) = unit_text(host, &Path::new(FOLDER).join(&unit))? {
+            let mut fields = vec![text("content", content)];
+            fields.extend(activity(host, &unit).await?);
+            objects.push(Inspected::new(&*unit, fields));
         }
-        fields.extend(activity(host, &unit).await?);
-        let object = Inspected { name: unit, fields };
-        if is_converged(host, "unit", &object).await {
-            return Ok(Some(object));
+        for path in drop_ins_of(host, &unit).await? {
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            let Some(content) = unit_text(host, &path)? else { continue };
+            let name = format!("{unit} {stem}");
+            let fields =
+                vec![text("content", content), text("unit", &*unit), text("drop_in", stem)];
+            objects.push(Inspected::new(name, fields));
         }
-        let what = format!("unit[{}] differs from its declaration", object.name);
-        Err(Failure::new(what).hint(
-            "`systemctl daemon-reload` reads changed files; `steadfast inspect file` prints one",
-        ))
+        for object in &objects {
+            if !is_converged(host, "unit", object).await {
+                let what = format!("unit[{}] differs from its declaration", object.name);
+                return Err(Failure::new(bounded(what)).hint(
+                    "`systemctl daemon-reload` reads changed files; `steadfast inspect file` prints one",
+                ));
+            }
+        }
+        Ok((!objects.is_empty()).then_some(objects))
     })
 }
 
@@ -91,7 +89,7 @@ async fn drop_ins_of(host: &Host, unit: &str) -> Result<Vec<PathBuf>, Failure> {
     Ok(names.iter().map(|name| folder.join(format!("{name}.conf"))).collect())
 }
 
-/// Returns the units with a file, and those with one drop-in and no file.
+/// Returns the units with a file or a drop-in.
 fn all(host: &Host) -> Answer<'_, Result<Vec<String>, Failure>> {
     Box::pin(async move {
         let never = tokio_util::sync::CancellationToken::new();
@@ -109,9 +107,7 @@ fn all(host: &Host) -> Answer<'_, Result<Vec<String>, Failure>> {
                 _ => {}
             }
         }
-        let is_single = |unit: &&String| drop_ins.iter().filter(|other| other == unit).count() == 1;
-        let more: Vec<String> = drop_ins.iter().filter(is_single).cloned().collect();
-        files.extend(more);
+        files.extend(drop_ins);
         let is_unit = |name: &String| {
             let end = name.rsplit_once('.').map(|(_, end)| end);
             end.is_some_and(|end| crate::kinds::unit::TYPES.contains(&end))

@@ -17,9 +17,10 @@ use crate::parts::FieldReader;
 use crate::parts::Sequence;
 use crate::parts::alternative::Alternative;
 use crate::parts::assignment::Assignment;
-use crate::parts::commands::{command, query_text, run_change};
+use crate::parts::commands::{command, query_text, read_on_thread, run_change};
 use crate::parts::field_reader::bounded;
 use crate::parts::shell_words::shell_word;
+use crate::parts::text_edit::text_of;
 use crate::parts::{Edited, Editor, TextEdit};
 use crate::parts::{Managed, ValueSet, WriteFailure};
 use crate::permit::Permit;
@@ -121,12 +122,12 @@ fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>
     let mut elements: Vec<Arc<dyn Resource>> = Vec::new();
     if !is_builtin(name) {
         elements.push(list_entry(name, charset.clone(), is_present));
-        let generated = Generated { name: name.to_owned(), is_present };
+        let generated = Generated { name: name.to_owned(), charset: charset.clone(), is_present };
         elements.push(Arc::new(Managed::new(generated)));
     }
     elements.extend(assignments.into_iter().map(|(key, value)| default_variable(&key, &value)));
     if elements.is_empty() {
-        let generated = Generated { name: name.to_owned(), is_present };
+        let generated = Generated { name: name.to_owned(), charset: charset.clone(), is_present };
         elements.push(Arc::new(Managed::new(generated)));
     }
     let removal = (is_present && !is_builtin(name)).then(|| {
@@ -147,7 +148,8 @@ fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, Failure> {
     } else {
         format!("localedef --delete-from-archive {}", shell_word(&normal(name)))
     };
-    let generated = Generated { name: name.to_owned(), is_present };
+    let charset = usual_charset(name).to_owned();
+    let generated = Generated { name: name.to_owned(), charset, is_present };
     Ok(Restoring { resource: Arc::new(Managed::new(generated)), by_hand })
 }
 
@@ -279,10 +281,61 @@ impl Editor for ListEntry {
     }
 }
 
+/// The command that deletes locales, before their names.
+const DELETE: [&str; 2] = ["localedef", "--delete-from-archive"];
+
+/// The file of the names in words, such as `french`.
+const ALIASES: &str = "/usr/share/locale/locale.alias";
+
+impl Generated {
+    /// Returns the names of the locale that this host has, as `locale -a` writes them: its own name, the name with the
+    /// character set, and the names in words.
+    async fn found_names(
+        &self,
+        host: &Host,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<String>, Failure> {
+        let all = query_text(host, cancel, &["locale", "-a"]).await?;
+        let aliases = if self.is_present {
+            None
+        } else {
+            read_on_thread(host, |host| text_of(host.files(), Path::new(ALIASES))).await?
+        };
+        Ok(own_names((&self.name, &self.charset), &all, &aliases.unwrap_or_default()))
+    }
+}
+
+/// Returns the lines of `all` that name a locale with its character set.
+fn own_names((name, charset): (&str, &str), all: &str, aliases: &str) -> Vec<String> {
+    let own = normal(name);
+    let (language, modifier) = match name.split_once('@') {
+        Some((language, modifier)) => (language, format!("@{modifier}")),
+        None => (name, String::new()),
+    };
+    let long = if language.contains('.') {
+        own.clone()
+    } else {
+        normal(&format!("{language}.{charset}{modifier}"))
+    };
+    let is_target = |target: &str| {
+        let target = normal(target);
+        target == own || target == long
+    };
+    let is_alias = |line: &str| {
+        aliases.lines().filter(|row| !row.starts_with('#')).any(|row| {
+            let mut words = row.split_whitespace();
+            words.next() == Some(line) && words.next().is_some_and(is_target)
+        })
+    };
+    let lines = all.lines().map(str::trim).filter(|line| is_target(line) || is_alias(line));
+    lines.map(|line| if is_target(line) { normal(line) } else { line.to_owned() }).collect()
+}
+
 /// The locale as the C library has it.
 #[derive(Debug)]
 struct Generated {
     name: String,
+    charset: String,
     is_present: bool,
 }
 
@@ -297,10 +350,11 @@ impl ValueSet for Generated {
         cancel: &'a CancellationToken,
     ) -> Answer<'a, Result<FieldValues, Failure>> {
         Box::pin(async move {
-            let all = query_text(host, cancel, &["locale", "-a"]).await?;
+            let found = self.found_names(host, cancel).await?;
             let own = normal(&self.name);
-            let found = all.lines().find(|line| normal(line.trim()) == own);
-            Ok(vec![("generated", found.map(|_| own))])
+            // A name that needs the locale belongs to it: nothing is left of an absent locale.
+            let is_there = if self.is_present { found.contains(&own) } else { !found.is_empty() };
+            Ok(vec![("generated", is_there.then_some(own))])
         })
     }
 
@@ -311,14 +365,27 @@ impl ValueSet for Generated {
         _differing: &'a [&'static str],
     ) -> Answer<'a, Result<(), WriteFailure>> {
         Box::pin(async move {
-            let own = normal(&self.name);
+            let never = CancellationToken::new();
             let mut call = if self.is_present {
                 command(&["locale-gen", "--keep-existing"])
             } else {
-                command(&["localedef", "--delete-from-archive", &own])
+                let found =
+                    self.found_names(host, &never).await.map_err(WriteFailure::untouched)?;
+                let names = found.iter().map(String::as_str);
+                let words: Vec<&str> = DELETE.into_iter().chain(names).collect();
+                command(&words)
             };
             call.timeout = Some(GENERATION);
             let done = run_change(host, permit, &call).await.map(drop);
+            if self.is_present && done.is_ok() {
+                let found = self.found_names(host, &never).await.map_err(WriteFailure::touched)?;
+                if !found.contains(&normal(&self.name)) {
+                    let what = format!("locale-gen did not make {}", short(&self.name, 40));
+                    let hint =
+                        "/usr/share/i18n/SUPPORTED lists the names with their character sets";
+                    return Err(WriteFailure::touched(Failure::new(bounded(what)).hint(hint)));
+                }
+            }
             let hint = if self.is_present {
                 "install the package locales, and check the line in /etc/locale.gen"
             } else {
@@ -351,7 +418,7 @@ impl ValueSet for Generated {
 
 #[cfg(test)]
 mod tests {
-    use super::{Editor as _, ListEntry, is_builtin, is_locale, normal};
+    use super::{Editor as _, ListEntry, is_builtin, is_locale, normal, own_names};
 
     fn edit(text: &str, name: &str, is_present: bool) -> String {
         let (name, charset) = (name.to_owned(), "UTF-8".to_owned());
@@ -384,6 +451,17 @@ mod tests {
         assert_eq!(edit(with, "de_DE.UTF-8", false), text);
         assert_eq!(edit(text, "fr_FR.UTF-8", true), format!("{text}\nfr_FR.UTF-8 UTF-8\n"));
         assert_eq!(edit(text, "fr_FR.UTF-8", false), text);
+    }
+
+    #[test]
+    fn all_names_of_a_locale_are_found() {
+        let all = "C\nfr_FR\nfr_FR.iso88591\nfr_FR.utf8\nfr_FR@euro\nfrench\ngerman\nfr_FR.iso885915@euro\n";
+        let aliases = "# names\nfrench  fr_FR.ISO-8859-1\ngerman de_DE.ISO-8859-1\n";
+        let names = |name, charset| own_names((name, charset), all, aliases);
+        assert_eq!(names("fr_FR", "ISO-8859-1"), ["fr_FR", "fr_FR.iso88591", "french"]);
+        assert_eq!(names("fr_FR.UTF-8", "UTF-8"), ["fr_FR.utf8"]);
+        assert_eq!(names("fr_FR@euro", "ISO-8859-15"), ["fr_FR@euro", "fr_FR.iso885915@euro"]);
+        assert_eq!(names("es_ES", "ISO-8859-1"), [""; 0]);
     }
 
     proptest::proptest! {

@@ -258,9 +258,12 @@ fn check_url(url: &str, reader: &mut FieldReader) {
     let is_plain = url.bytes().all(|byte| byte.is_ascii_graphic());
     if !(url.is_empty() || known && is_plain) {
         let what = format!("expected an http, https or file address, found {}", short(url, 40));
-        reader.reject(
-            Invalid::field("url", what).hint("spaces and other characters are written as %20"),
-        );
+        let hint = if known {
+            "spaces and other characters are written as %20"
+        } else {
+            "curl in an `exec` with `creates` reads other addresses"
+        };
+        reader.reject(Invalid::field("url", what).hint(hint));
     }
     let host =
         url.split_once("://").and_then(|(_, rest)| rest.split('/').next()).unwrap_or_default();

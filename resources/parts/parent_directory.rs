@@ -36,8 +36,11 @@ impl ParentDirectory {
         let losing = Loss { content: true, secret: false, purged: false, what: "created" };
         let noted = spot.note(permit, None, losing)?;
         let wanted = Attributes { mode: Some(MODE), ..Attributes::default() };
-        noted.after(files.make_directory(permit, &spot, wanted))?;
-        Ok(true)
+        match noted.after(files.make_directory(permit, &spot, wanted)) {
+            // Another resource with a file in the directory has made it meanwhile.
+            Err(Fault { why: Why::Moved, .. }) if self.exists(files)? => Ok(false),
+            made => made.map(|_| true),
+        }
     }
 }
 

@@ -18,6 +18,40 @@ fn the_example_of_each_kind_is_a_valid_graph() {
     }
 }
 
+/// Several drop-ins of one unit stand beside each other, after the file or the package of the unit; one file of two
+/// resources is refused.
+#[test]
+fn drop_ins_come_after_their_unit() {
+    let drop_in = |name: &str, unit: &str, drop_in: &str| {
+        format!(
+            "  - {{name: {name}, unit: {unit}, drop_in: {drop_in}, content: \"[Service]\\n\"}}\n"
+        )
+    };
+    let load = |items: &[String]| {
+        let own = "  - {name: own.service, content: \"[Service]\\n\"}\n";
+        let items = items.concat();
+        let text = format!("graph: g\nresources:\n  unit:\n{items}{own}  pkg: [tinyweb]\n");
+        let files = Files::new().with("graph.yaml", text);
+        load(&[files.path("graph.yaml")], &crate::options()).map_err(|it| it.to_string())
+    };
+    let items = [
+        drop_in("limits", "tinyweb.service", "limits"),
+        drop_in("nice", "tinyweb.service", "nice"),
+        drop_in("more", "own.service", "more"),
+    ];
+    let mut edges = crate::edges(&load(&items).unwrap());
+    edges.sort_unstable();
+    let expected = [
+        "pkg[tinyweb] -> unit[limits]",
+        "pkg[tinyweb] -> unit[nice]",
+        "unit[own.service] -> unit[more]",
+    ];
+    assert_eq!(edges, expected);
+    let said =
+        load(&[items[0].clone(), drop_in("again", "tinyweb.service", "limits")]).unwrap_err();
+    assert!(said.contains("limits.conf is claimed twice"), "{said}");
+}
+
 #[test]
 fn a_receiving_text_field_has_a_valid_placeholder() {
     for spec in KindSet::of_this_build().specs() {

@@ -83,10 +83,63 @@ fn hints_for_foreign_words_repeat_the_value() {
         ("pkg", "with_items: \"{{ names }}\"", "write: for_each: vars.names"),
         ("pkg", "if: vars.on", "write: when: vars.on"),
         ("pkg", "require: [a, b]", "write: after: [\"kind[name]\"]"),
+        ("file", "depends: \"pkg[a]\"", "write: after: [\"pkg[a]\"]"),
+        ("cron", "schedule: \"0 7 * * *\"", "write: minute: 0, hour: 7"),
+        ("cron", "schedule: \"*/5 * * * *\"", "write: minute: \"*/5\""),
+        ("cron", "schedule: hourly", "write: special: \"@hourly\""),
+        ("cron", "weekday: monday", "write: weekday: mon"),
+        ("cron", "minute: \"0 7 * * *\"", "write: minute: 0, hour: 7"),
+        (
+            "repo",
+            "repo: \"deb http://x y main\"",
+            "write: uris: [http://x], suites: [y], components: [main]",
+        ),
+        (
+            "repo",
+            "repo: \"deb-src [arch=amd64 signed-by=/k] http://x y main b\"",
+            "write: uris: [http://x], suites: [y], components: [main, b], types: [deb-src], architectures: [amd64], signed_by: /k",
+        ),
+        ("unit", "state: running", "write: running: true"),
+        ("unit", "startup: enabled", "write: enabled: true"),
+        ("unit", "startup: disabled", "write: enabled: false"),
+        ("unit", "ensure: stopped", "write: running: false"),
+        ("file", "text: x", "write: content: x"),
+        ("file", "owner: \"www-data:www-data\"", "write: owner: www-data, group: www-data"),
+        ("git", "url: \"https://x/y\"", "write: repo: ADDRESS"),
+        ("git", "branch: main", "write: version: main"),
+        ("ini", "option: x", "write: key: x"),
+        ("hosts", "address: 10.0.0.1", "write: ip: 10.0.0.1"),
+        ("firewall", "rules: table inet a", "write: content: table inet a"),
+        (
+            "svc",
+            "restart: true",
+            "write: refresh: restart, and notify: [\"svc[NAME]\"] in the resource that changes",
+        ),
+        ("svc", "state: \"on\"", "write: state: running"),
+        ("exec", "cmd: [echo, foo]", "put the words into `args`: args: [echo, foo]"),
+        ("file", "recv: \"exec[x].stdout\"", "write: recv: {content: \"exec[x].stdout\"}"),
+        ("probe", "cmd: nginx -v", "write each word as a list item: `cmd: [nginx, -v]`"),
+        ("fetch", "url: \"ftp://x/y\"", "curl in an `exec` with `creates` reads other addresses"),
     ] {
         let graph = format!("graph: g\nresources:\n  {kind}:\n  - name: /a\n    {line}\n");
         let said = problems(&[("web.yaml", &graph)]);
         assert!(said.contains(&format!("hint: {hint}\n")), "{line}: {said}");
+    }
+}
+
+/// A name that is a list, or has a version, is answered with the lines to write.
+#[test]
+fn names_of_packages_are_written_one_by_one() {
+    for (item, hint) in [
+        (
+            "{name: [mc, vim]}",
+            "write one item for each name: `- mc`, `- vim`; or for_each: [NAME] with name: \"${item}\"",
+        ),
+        ("vim-tiny=1.0", "write: name: vim-tiny, state: \"1.0\""),
+    ] {
+        let graph = format!("graph: g\nresources:\n  pkg:\n  - {item}\n");
+        let said = problems(&[("web.yaml", &graph)]);
+        assert!(said.contains(&format!("hint: {hint}\n")), "{item}: {said}");
     }
 }
 

@@ -54,6 +54,12 @@ const DROP_IN: &str = r"
       content: |
         [Service]
         LimitNOFILE=4321
+    - name: priority of the bus
+      unit: dbus.service
+      drop_in: nice
+      content: |
+        [Service]
+        Nice=3
 ";
 
 #[test]
@@ -75,7 +81,7 @@ fn a_unit_is_verified_loaded_started_and_removed() {
     made(&host, &UNITS.replace("1001", "1002"));
     assert!(show("ExecStart", "hello.service").contains("1002"), "systemd has read the file again");
     made(&host, DROP_IN);
-    assert_eq!(show("LimitNOFILE", "dbus.service"), "4321");
+    assert_eq!(["LimitNOFILE", "Nice"].map(|name| show(name, "dbus.service")), ["4321", "3"]);
     // The first graph is gone with its resources: the unit is stopped, disabled and removed.
     assert_eq!(show("ActiveState", "hello.service"), "inactive");
     assert_eq!(host.read("/etc/systemd/system/hello.service"), None);

@@ -10,7 +10,7 @@ pub struct Inspect {
     #[arg(value_name = "KIND")]
     pub kind: String,
     /// Names of the objects, such as /etc/motd or nginx
-    #[arg(value_name = "NAME", required_unless_present = "all")]
+    #[arg(value_name = "NAME")]
     pub names: Vec<String>,
     /// Print all objects of the kind
     #[arg(long, conflicts_with = "names")]

@@ -1,9 +1,13 @@
 //! The words of other tools: each gets a hint with the line as this language writes it.
 
+use steadfast_resources::kinds::cron::cron_fields;
 use steadfast_resources::{FieldType, KindSpec};
 
 /// The maximum length of a value that a hint repeats.
 const LONGEST_VALUE: usize = 60;
+
+/// The maximum length of the fields of a repository.
+const LONGEST_REPOSITORY: usize = 240;
 
 /// A key of another tool, the key here that must exist for the hint to fit, and the line as it is written here.
 type Word = (&'static str, &'static str, &'static str);
@@ -18,11 +22,25 @@ const KEYS: &[Word] = &[
     ("target", "symlink", "symlink: /absolute/path"),
     ("link", "symlink", "symlink: /absolute/path"),
     ("ensure", "startup", "state: running"),
+    ("ensure", "drop_in", "running: true"),
     ("ensure", "state", "state: exists"),
     ("present", "state", "state: exists"),
     ("absent", "state", "state: absent"),
     ("enable", "startup", "startup: enabled"),
     ("enabled", "startup", "startup: enabled"),
+    ("startup", "drop_in", "enabled: true"),
+    ("enable", "drop_in", "enabled: true"),
+    ("started", "drop_in", "running: true"),
+    (
+        "restart",
+        "startup",
+        "refresh: restart, and notify: [\"svc[NAME]\"] in the resource that changes",
+    ),
+    (
+        "restarted",
+        "startup",
+        "refresh: restart, and notify: [\"svc[NAME]\"] in the resource that changes",
+    ),
     ("running", "startup", "state: running"),
     ("started", "startup", "state: running"),
     ("command", "cmd", "cmd: /path/to/program ARGUMENT"),
@@ -39,6 +57,7 @@ const KEYS: &[Word] = &[
     ("sudo", "user", "user: root"),
     ("version", "state", "state: VERSION"),
     ("depends_on", "", "after: [\"kind[name]\"]"),
+    ("depends", "", "after: [\"kind[name]\"]"),
     ("require", "", "after: [\"kind[name]\"]"),
     ("requires", "", "after: [\"kind[name]\"]"),
     ("requisite", "", "after: [\"kind[name]\"]"),
@@ -64,9 +83,20 @@ const KEYS: &[Word] = &[
     ("create_home", "manage_home", "manage_home: true"),
     ("createhome", "manage_home", "manage_home: true"),
     ("managehome", "manage_home", "manage_home: true"),
-    ("schedule", "minute", "minute: \"0\" and hour: \"3\", or special: daily"),
+    ("schedule", "minute", "minute: 0, hour: 3; or special: \"@daily\""),
+    ("cron", "minute", "minute: 0, hour: 3; or special: \"@daily\""),
     ("command", "job", "job: COMMAND"),
     ("repo", "uris", "uris: [ADDRESS], suites: [NAME], components: [NAME]"),
+    ("url", "uris", "uris: [ADDRESS]"),
+    ("text", "content", "content: TEXT"),
+    ("body", "content", "content: TEXT"),
+    ("rules", "whole", "content: TEXT"),
+    ("url", "version", "repo: ADDRESS"),
+    ("branch", "repo", "version: NAME"),
+    ("tag", "repo", "version: NAME"),
+    ("revision", "repo", "version: NAME"),
+    ("option", "section", "key: NAME"),
+    ("address", "ip", "ip: ADDRESS"),
     ("no_log", "sensitive", "sensitive: true"),
     ("no_log", "", "remove the line: declared secrets are hidden everywhere"),
     ("ignore_errors", "", "remove the line: a failure stops only what depends on it"),
@@ -137,11 +167,18 @@ pub(in crate::config) fn hint_for(
 /// Returns the line with the value of the user; none for a value without a counterpart here.
 fn own_line(line: &str, (key, value): (&str, &str), spec: &KindSpec) -> Option<String> {
     let value = value.trim();
+    if line.starts_with("refresh: ") {
+        return None;
+    }
+    if key == "repo" {
+        return repository(value).filter(|line| line.chars().count() <= LONGEST_REPOSITORY);
+    }
     if value.is_empty() || value.chars().count() > LONGEST_VALUE || value.contains(['\n', '\r']) {
         return None;
     }
     let (field, example) = line.split_once(": ")?;
-    let is_on = !["false", "no", "absent", "stopped", "uninstalled", "removed"].contains(&value);
+    let off = ["false", "no", "off", "absent", "stopped", "disabled", "uninstalled", "removed"];
+    let is_on = !off.contains(&value);
     let is_on = is_on != (key == "absent");
     match (field, key) {
         ("state", "version") => {}
@@ -159,6 +196,14 @@ fn own_line(line: &str, (key, value): (&str, &str), spec: &KindSpec) -> Option<S
         ("startup", "ensure" | "enable" | "enabled") if key != "ensure" => {
             return Some(format!("startup: {}", if is_on { "enabled" } else { "disabled" }));
         }
+        ("enabled", _) if value == "masked" => {
+            return Some("svc: [{name: NAME, startup: masked}]".to_owned());
+        }
+        ("running", _) if value == "present" || value == "absent" => {
+            return Some(format!("state: {}", if is_on { "exists" } else { "absent" }));
+        }
+        ("enabled" | "running", _) => return Some(format!("{field}: {is_on}")),
+        ("minute", _) => return cron_fields(value),
         ("user", "become" | "sudo") => return is_on.then(|| line.to_owned()),
         ("after" | "subscribe" | "notify", _) => {
             return targets(value).map(|it| format!("{field}: {it}"));
@@ -191,6 +236,36 @@ fn own_line(line: &str, (key, value): (&str, &str), spec: &KindSpec) -> Option<S
         (None, _) => quote(value),
     };
     Some(format!("{field}: {value}"))
+}
+
+/// Returns the fields of a line of sources.list: `deb [arch=amd64] http://a b main`.
+fn repository(value: &str) -> Option<String> {
+    let (kind, rest) = value.split_once(' ')?;
+    let (options, rest) = match rest.trim_start().strip_prefix('[') {
+        Some(rest) => rest.split_once(']')?,
+        None => ("", rest),
+    };
+    let mut words = rest.split_whitespace();
+    let (uri, suite) = (words.next()?, words.next()?);
+    let components: Vec<&str> = words.collect();
+    let mut line = format!("uris: [{uri}], suites: [{suite}]");
+    if !components.is_empty() {
+        line.push_str(&format!(", components: [{}]", components.join(", ")));
+    }
+    match kind {
+        "deb" => {}
+        "deb-src" => line.push_str(", types: [deb-src]"),
+        _ => return None,
+    }
+    for option in options.split_whitespace() {
+        match option.split_once('=')? {
+            ("arch", names) => line.push_str(&format!(", architectures: [{names}]")),
+            ("signed-by", path) => line.push_str(&format!(", signed_by: {path}")),
+            ("trusted", "yes") => line.push_str(", trusted: true"),
+            _ => {}
+        }
+    }
+    Some(line)
 }
 
 /// Returns the targets of an edge: `Package[nginx]` of other tools is `pkg[nginx]`.

@@ -21,7 +21,7 @@ use super::ast::{Edge, EdgeSpots, End, GraphFile, Spans};
 use super::document::tree::{Node, Tree};
 use super::document::{Document, Note, Origin, parse};
 use super::problem::code::Code;
-use super::problem::{Place, Problem, Problems, quoted};
+use super::problem::{Place, Problem, Problems, quoted, shorten};
 use super::scalar::Scalar;
 use super::source_file::{SourceFile, Span};
 use std::collections::HashMap;
@@ -365,10 +365,23 @@ impl<'t> Reader<'t, '_> {
                 let problem =
                     format!("{what} should be a string, found {}", self.found(entry.value));
                 let place = self.place_of(self.value_span(entry));
-                self.say(Problem::new(Code::Type, problem).at(Some(place)));
+                let hint = (entry.key == "name").then(|| self.names_advice(entry.value)).flatten();
+                self.say(Problem::new(Code::Type, problem).hint_if(hint).at(Some(place)));
                 None
             }
         }
+    }
+
+    /// Advises to write one resource for each name of a list.
+    fn names_advice(&self, node: usize) -> Option<String> {
+        let Some(Node::List(items)) = self.tree.node(node) else { return None };
+        let names = items.iter().take(3).filter_map(|item| self.scalar(*item));
+        let names: Vec<String> =
+            names.map(|name| format!("`- {}`", quoted(&shorten(&name.text, 30)))).collect();
+        let list = if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) };
+        Some(format!(
+            "write one item for each name{list}; or for_each: [NAME] with name: \"${{item}}\""
+        ))
     }
 
     fn truth(&mut self, entry: Entry<'t>) -> Option<bool> {

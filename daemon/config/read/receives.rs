@@ -4,13 +4,13 @@ use super::{Entry, Reader};
 use crate::config::ast::{DefaultValue, GraphFile, Receive, Reference, ResourceSpots, Supplied};
 use crate::config::document::tree::Node;
 use crate::config::problem::code::Code;
-use crate::config::problem::{Problem, quoted};
+use crate::config::problem::{Problem, quoted, shorten};
 use crate::config::scalar::{self, Scalar};
 use crate::config::source_file::Span;
 use std::fmt::Display;
 use std::path::PathBuf;
 use steadfast_resources::host::Supply;
-use steadfast_resources::{FieldSpec, FieldType, KindSpec};
+use steadfast_resources::{FieldSpec, FieldType, KindSpec, Receives};
 
 /// The output of the walk: the received values and their positions.
 pub(in crate::config) struct Received<'a> {
@@ -53,6 +53,17 @@ impl<'t> Reader<'t, '_> {
             return;
         }
         let what = format!("`recv` of {what}");
+        if let Some(value) = self.scalar(entry.value).map(|scalar| scalar.text.to_string()) {
+            let takes = |field: &&FieldSpec| field.receives > Receives::Nothing;
+            let field = spec.template_field().or_else(|| spec.fields.iter().find(takes));
+            let hint = field.map(|field| {
+                format!("write: recv: {{{}: \"{}\"}}", field.name, shorten(&value, 80))
+            });
+            let problem = format!("{what} should be a map of fields, found a string");
+            let place = Some(self.place_of(self.value_span(entry)));
+            self.say(Problem::new(Code::Type, problem).hint_if(hint).at(place));
+            return;
+        }
         for entry in self.map(entry.value, &what, "a map of fields").unwrap_or_default() {
             let what = format!("`{}` in {what}", quoted(entry.key));
             let Some(source) = self.received(entry, &what) else { continue };

@@ -12,13 +12,13 @@ use crate::config::document::Note;
 use crate::config::document::tree::Node;
 use crate::config::hidden::is_secret_key;
 use crate::config::problem::code::Code;
-use crate::config::problem::{Problem, quoted};
+use crate::config::problem::{Problem, quoted, shorten};
 use crate::config::scalar;
 use crate::config::scalar::Scalar;
 use crate::config::source_file::Span;
 use std::fmt::{self, Display};
 use std::sync::Arc;
-use steadfast_resources::{FieldSpec, FieldType, KindSpec, Value};
+use steadfast_resources::{FieldRole, FieldSpec, FieldType, KindSpec, Value};
 
 impl<'t> Reader<'t, '_> {
     pub(in crate::config) fn resources(&mut self, entry: Entry<'t>, file: &mut GraphFile) {
@@ -266,8 +266,8 @@ impl<'t> Reader<'t, '_> {
             return None;
         }
         match (self.tree.node(entry.value), field.takes) {
-            (Some(Node::Scalar(_)), FieldType::Texts) if field.list_only => {
-                let hint = scalar::list_advice(field.name);
+            (Some(Node::Scalar(text)), FieldType::Texts) if field.list_only => {
+                let hint = scalar::list_advice(field.name, &text.text);
                 let problem =
                     format!("`{}` of {what} should be a list, found a string", field.name);
                 let place = self.place_of(self.value_span(entry));
@@ -364,8 +364,19 @@ impl<'t> Reader<'t, '_> {
             _ => self.found(id),
         };
         let wants = scalar::wants(field.takes);
+        let arguments = match field.role {
+            Some(FieldRole::Command { arguments }) if !arguments.is_empty() => Some(arguments),
+            _ => None,
+        };
         let advice = match self.tree.node(id) {
             Some(Node::Scalar(scalar)) => scalar::advice(field.takes, scalar),
+            Some(Node::List(_)) if arguments.is_some() => {
+                let words = self.source.bracketed(self.tree.span(id).start);
+                let words = words.filter(|words| words.chars().count() <= 100);
+                let words = words.unwrap_or("[PROGRAM, ARGUMENT]");
+                let name = arguments.unwrap_or_default();
+                Some(format!("put the words into `{name}`: {name}: {}", shorten(words, 100)))
+            }
             Some(Node::List(items)) if field.takes == FieldType::Text => {
                 let only = items.first().filter(|_| items.len() == 1);
                 let only = only.and_then(|item| self.scalar(*item));

@@ -74,6 +74,7 @@ fn read_fields(path: PathBuf, reader: &mut FieldReader) -> Archive {
         strip: u32::try_from(strip).unwrap_or_default(),
         creates: read_creates(reader),
         source_sum: Arc::default(),
+        unpacked_sum: Arc::default(),
     }
 }
 

@@ -39,7 +39,7 @@ use entries::Destination;
 use record::{RECORD, Record};
 use rustix::fs::FileType;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -135,6 +135,8 @@ struct Archive {
     creates: Option<PathBuf>,
     /// The sum of `source`, for which none is declared.
     source_sum: Arc<KnownSum>,
+    /// The sum of the unpacked `source`, for the receivers of `checksum`.
+    unpacked_sum: Arc<Mutex<Option<String>>>,
 }
 
 /// The resource, shared with the threads that examine the directory.
@@ -186,6 +188,11 @@ impl Archive {
         if let Some(below) = &self.creates {
             let path = self.to.path.join(below);
             let exists = path_exists(files, &path).map_err(|fault| files.trouble(fault, &path))?;
+            if let (true, Origin::File(source, None)) = (exists, &self.origin)
+                && let Ok(sum) = self.source_sum.find_sum(files, source, cancel)
+            {
+                self.remember_sum(sum);
+            }
             return Ok(unchanged(exists.then(|| self.wanted())));
         }
         let Some(record) = Record::read(files, &self.to.path)? else { return Ok(unchanged(None)) };
@@ -198,6 +205,21 @@ impl Archive {
         Ok(Found { archive: Some(archive), content })
     }
 
+    fn remember_sum(&self, sum: Option<String>) {
+        *self.unpacked_sum.lock().unwrap_or_else(PoisonError::into_inner) = sum;
+    }
+
+    /// Returns the checksum of the unpacked archive, without its algorithm.
+    fn known_sum(&self) -> Option<String> {
+        match &self.origin {
+            Origin::File(_, Some(sum)) => Some(sum.clone()),
+            Origin::File(_, None) => {
+                self.unpacked_sum.lock().unwrap_or_else(PoisonError::into_inner).clone()
+            }
+            Origin::Url(download) => Some(download.sha256.clone()),
+        }
+    }
+
     /// Returns the words that name the unpacked archive, written as the wanted ones.
     fn found_archive(
         &self,
@@ -206,6 +228,9 @@ impl Archive {
         cancel: &CancellationToken,
     ) -> Result<String, Failure> {
         let Origin::File(path, None) = &self.origin else { return Ok(record.stamp.clone()) };
+        let of_record =
+            record.stamp.split(' ').next().and_then(|word| word.strip_prefix("sha256:"));
+        self.remember_sum(of_record.map(ToOwned::to_owned));
         Ok(match self.source_sum.find_sum(files, path, cancel)? {
             Some(sum) if self.stamp(&sum) == record.stamp => self.wanted(),
             // An archive that is gone after it was unpacked changes nothing.
@@ -418,10 +443,13 @@ impl ValueSet for Directory {
     fn sent(&self, found: &FieldValues) -> Sent {
         let stamp = found.iter().find(|(aspect, _)| *aspect == "archive");
         let stamp = stamp.and_then(|(_, value)| value.as_deref());
-        let sum = stamp.and_then(|stamp| stamp.split(' ').next());
-        let sum = sum.filter(|word| word.starts_with("sha256:"));
+        let sum = stamp.and_then(|stamp| {
+            let first = stamp.split(' ').next().filter(|word| word.starts_with("sha256:"));
+            let known = || Some(format!("sha256:{}", self.0.known_sum()?));
+            first.map(ToOwned::to_owned).or_else(known)
+        });
         let text = |text: String| SentValue::Shown(Value::Text(text));
         let path = ("path", text(self.0.to.path.display().to_string()));
-        sum.map(|sum| ("checksum", text(sum.to_owned()))).into_iter().chain([path]).collect()
+        sum.map(|sum| ("checksum", text(sum))).into_iter().chain([path]).collect()
     }
 }

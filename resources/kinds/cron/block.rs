@@ -35,6 +35,13 @@ impl Editor for BlockEditor {
                 is_placed = true;
             }
         }
+        if !is_placed && let Some((before, found, after)) = self.unmarked(&new) {
+            found.trim_end().clone_into(&mut from);
+            let mut text = before.to_owned();
+            self.place(&mut text);
+            text.push_str(after);
+            return Ok(Edited { text, from, to: self.line.clone().unwrap_or_default() });
+        }
         if !is_placed && self.line.is_some() {
             if !new.is_empty() && !new.ends_with('\n') {
                 new.push('\n');
@@ -50,11 +57,40 @@ impl Editor for BlockEditor {
 }
 
 impl BlockEditor {
+    /// Finds the line of the job without a marker, as another program wrote it: the text before, the line, the text
+    /// behind. A second line of the job would run it twice.
+    fn unmarked<'t>(&self, text: &'t str) -> Option<(&'t str, &'t str, &'t str)> {
+        let own = words(self.line.as_deref()?);
+        let (mut at, mut is_marked) = (0, false);
+        for line in text.split_inclusive('\n') {
+            let end = at + line.len();
+            if !is_marked && words(line) == own {
+                return Some((text.get(..at)?, line, text.get(end..)?));
+            }
+            is_marked = line.starts_with("# steadfast: ");
+            at = end;
+        }
+        None
+    }
+
     fn place(&self, text: &mut String) {
         if let Some(line) = &self.line {
             text.push_str(&format!("{}\n{line}\n", self.marker()));
         }
     }
+}
+
+/// Splits a job into its time, its user and its command.
+fn words(line: &str) -> (Vec<&str>, &str) {
+    let mut rest = line.trim();
+    let count = if rest.starts_with('@') { 2 } else { 6 };
+    let mut words = Vec::with_capacity(count);
+    while words.len() < count {
+        let Some((word, others)) = rest.split_once(char::is_whitespace) else { break };
+        words.push(word);
+        rest = others.trim_start();
+    }
+    (words, rest)
 }
 
 #[cfg(test)]
@@ -86,6 +122,18 @@ mod tests {
         assert_eq!(edit.edit(&alone).unwrap().text, format!("{own}# note\n\n"));
         assert_eq!(editor(None).edit(&added.text).unwrap().text, format!("{foreign}\n"));
         assert_eq!(editor(None).edit(foreign).unwrap().text, foreign);
+    }
+
+    #[test]
+    fn the_line_of_another_program_gets_the_marker() {
+        let edit = editor(Some("0 1 * * * root a  b"));
+        let edited = edit.edit("A=1\n0  1 * * *\troot  a  b\n# end\n").unwrap();
+        assert_eq!(edited.text, "A=1\n# steadfast: backup\n0 1 * * * root a  b\n# end\n");
+        assert_eq!(edited.from, "0  1 * * *\troot  a  b");
+        let of_other = "# steadfast: other\n0 1 * * * root a  b\n";
+        let added = edit.edit(of_other).unwrap().text;
+        assert_eq!(added, format!("{of_other}# steadfast: backup\n0 1 * * * root a  b\n"));
+        assert!(edit.edit("0 1 * * * root a b\n").unwrap().from.is_empty(), "another command");
     }
 
     proptest! {

@@ -1,14 +1,14 @@
 //! Reads the fields of a cron job and reports every problem at once.
 
 use super::block::BlockEditor;
-use super::schedule::{SPANS, SPECIAL};
+use super::schedule::{SPANS, SPECIAL, cron_fields};
 use super::{KnownUser, SPEC};
 use crate::dependency::{HostObject, Need};
 use crate::footprint::Footprint;
 use crate::kind::{Fields, Invalid, Place, Value};
 use crate::parts::field_reader::{bounded, normal_path};
 use crate::parts::file_values::HASH;
-use crate::parts::{FieldReader, Sequence, TextEdit};
+use crate::parts::{FieldReader, ParentDirectory, Sequence, TextEdit};
 use crate::removal::Removal;
 use crate::resource::Resource;
 use std::path::{Path, PathBuf};
@@ -63,8 +63,13 @@ pub(super) fn build(
     ];
     let extra =
         Footprint { requires: requires.into_iter().flatten().collect(), ..Footprint::default() };
-    let sequence =
-        Sequence::new(vec![Arc::new(KnownUser(user)), Arc::clone(&element)]).created_by(vec![1]);
+    let mut elements: Vec<Arc<dyn Resource>> = vec![Arc::new(KnownUser(user))];
+    if path.parent() == Some(Path::new(DIRECTORY)) {
+        elements.push(Arc::new(ParentDirectory(PathBuf::from(DIRECTORY))));
+    }
+    elements.push(Arc::clone(&element));
+    let last = elements.len().saturating_sub(1);
+    let sequence = Sequence::new(elements).created_by(vec![last]);
     let sequence = sequence.sending("path", path.to_string_lossy()).reading(&[HASH], &element);
     Ok(Arc::new(sequence.removed_by(removal).with_warnings(warnings).with_extra(extra)))
 }
@@ -115,7 +120,12 @@ fn job_line(reader: &mut FieldReader) -> (String, String, Vec<Invalid>) {
     for span in &SPANS {
         let text = reader.text(span.field).unwrap_or_else(|| "*".to_owned());
         if let Some(mistake) = span.mistake(&text) {
-            reader.reject(Invalid::field(span.field, mistake).hint("see crontab(5)"));
+            let hint = match (span.with_short_names(&text), cron_fields(&text)) {
+                (Some(short), _) => format!("write: {}: {short}", span.field),
+                (None, Some(fields)) => format!("write: {fields}"),
+                (None, None) => "see crontab(5)".to_owned(),
+            };
+            reader.reject(Invalid::field(span.field, mistake).hint(hint));
         }
         times.push(text);
     }

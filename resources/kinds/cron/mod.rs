@@ -10,6 +10,8 @@ mod block;
 mod declare;
 mod schedule;
 
+pub use schedule::cron_fields;
+
 use crate::change::{Change, CheckResult, Outcome};
 use crate::footprint::Footprint;
 use crate::host::Host;

@@ -54,6 +54,19 @@ impl Span {
         })
     }
 
+    /// Returns the text with the names that cron knows, for a text with whole names: `mon-fri` for `monday-friday`.
+    pub(super) fn with_short_names(&self, text: &str) -> Option<String> {
+        let mut short = String::with_capacity(text.len());
+        for piece in text.split_inclusive(['-', ',', '/']) {
+            let end = piece.trim_end_matches(['-', ',', '/']);
+            let lower = end.to_ascii_lowercase();
+            let known = self.names.iter().find(|name| end.len() > 3 && lower.starts_with(**name));
+            short.push_str(known.map_or(end, |name| name));
+            short.push_str(piece.strip_prefix(end).unwrap_or_default());
+        }
+        (short != text && self.mistake(&short).is_none()).then_some(short)
+    }
+
     fn value(&self, text: &str) -> Option<u32> {
         let named = self.names.iter().position(|name| name.eq_ignore_ascii_case(text));
         let value = match named {
@@ -64,6 +77,36 @@ impl Span {
     }
 }
 
+/// Returns the fields of a schedule that is one text, as the graph writes them: `minute: 0, hour: 7` for `0 7 * * *`,
+/// and `special: "@daily"` for `daily`. None for another text.
+#[must_use]
+pub fn cron_fields(text: &str) -> Option<String> {
+    let text = text.trim();
+    let is_word = |word: &&&str| word.strip_prefix('@') == Some(text.trim_start_matches('@'));
+    if let Some(word) = SPECIAL.iter().find(is_word) {
+        return Some(format!("special: \"{word}\""));
+    }
+    let words: Vec<&str> = text.split_whitespace().collect();
+    if words.len() != SPANS.len() {
+        return None;
+    }
+    let mut fields = Vec::new();
+    for (span, word) in SPANS.iter().zip(words) {
+        let short = span.with_short_names(word);
+        let word = short.as_deref().unwrap_or(word);
+        if span.mistake(word).is_some() {
+            return None;
+        }
+        let is_plain = word.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        match word {
+            "*" => {}
+            word if is_plain => fields.push(format!("{}: {word}", span.field)),
+            word => fields.push(format!("{}: \"{word}\"", span.field)),
+        }
+    }
+    Some(if fields.is_empty() { "minute: \"*\"".to_owned() } else { fields.join(", ") })
+}
+
 fn number(text: &str) -> Option<u32> {
     let is_number =
         !text.is_empty() && text.len() < 4 && text.bytes().all(|it| it.is_ascii_digit());
@@ -72,7 +115,7 @@ fn number(text: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::SPANS;
+    use super::{SPANS, cron_fields};
     use proptest::prelude::*;
 
     #[test]
@@ -121,6 +164,22 @@ mod tests {
         ] {
             let mistake = SPANS[at].mistake(bad).unwrap_or_else(|| panic!("{bad} is accepted"));
             assert!(mistake.chars().count() <= 100, "{mistake}");
+        }
+    }
+
+    #[test]
+    fn a_schedule_of_one_text_is_split() {
+        for (text, fields) in [
+            ("0 7 * * *", Some("minute: 0, hour: 7")),
+            ("*/5 * * * monday-friday", Some("minute: \"*/5\", weekday: \"mon-fri\"")),
+            ("@daily", Some("special: \"@daily\"")),
+            ("daily", Some("special: \"@daily\"")),
+            ("* * * * *", Some("minute: \"*\"")),
+            ("0 25 * * *", None),
+            ("0 7 * *", None),
+            ("often", None),
+        ] {
+            assert_eq!(cron_fields(text).as_deref(), fields, "{text}");
         }
     }
 

@@ -116,6 +116,20 @@ impl HostLine {
             && words.next().is_some_and(|name| name.eq_ignore_ascii_case(&self.host))
     }
 
+    /// Returns the first line of the family that gives the host name, as a further name, another address. The first
+    /// line with a name wins.
+    fn other_address(&self, lines: &TextLines<'_>, address: &str) -> Option<usize> {
+        let wanted = address.parse::<IpAddr>().ok();
+        let is_other = |line: &str| {
+            let mut words = split_comment(line).0.split_whitespace();
+            let found =
+                words.next().and_then(|word| word.split('%').next()?.parse::<IpAddr>().ok());
+            found.is_some_and(|it| it.is_ipv6() == self.is_ipv6 && Some(it) != wanted)
+                && words.skip(1).any(|name| name.eq_ignore_ascii_case(&self.host))
+        };
+        lines.iter().position(is_other)
+    }
+
     fn is_as_declared(&self, line: &str, address: &str) -> bool {
         let mut words = split_comment(line).0.split_whitespace();
         let same_address = |word: &str| match (word.parse::<IpAddr>(), address.parse::<IpAddr>()) {
@@ -145,6 +159,7 @@ impl Editor for HostLine {
         };
         // Further lines of the name would give it further addresses.
         own.iter().skip(1).rev().for_each(|at| lines.remove(*at..at + 1));
+        let before = self.other_address(&lines, address);
         let names = std::iter::once(&self.host).chain(&self.aliases).map(String::as_str);
         let names = names.collect::<Vec<_>>().join(" ");
         let mut to = format!("{address}\t{names}");
@@ -164,7 +179,17 @@ impl Editor for HostLine {
                 let line = format!("{to}{comment}");
                 lines.replace(*at, Cow::Owned(line));
             }
-            None => lines.insert(lines.count(), [Cow::Owned(to.clone())]),
+            None => {
+                let at = before.unwrap_or_else(|| lines.count());
+                lines.insert(at, [Cow::Owned(to.clone())]);
+            }
+        }
+        if let (Some(at), Some(before)) = (own.first(), before)
+            && before < *at
+        {
+            let line = lines.line(*at).to_owned();
+            lines.remove(*at..at + 1);
+            lines.insert(before, [Cow::Owned(line)]);
         }
         Ok(Edited { text: lines.to_text(), from, to })
     }

@@ -29,6 +29,13 @@ fn the_line_of_a_name_is_kept() {
         "192.0.2.7 db.example.org db sql\n2001:db8::1 db.example.org\n",
         "another address of the family is removed, another family stays"
     );
+    // The first line with a name wins.
+    let alias = "# top\n192.0.2.9 other db.example.org\n";
+    let first = "# top\n192.0.2.7\tdb.example.org db sql\n192.0.2.9 other db.example.org\n";
+    assert_eq!(edit(&SPEC, &DB, alias), first);
+    assert_eq!(edit(&SPEC, &DB, first), first);
+    let late = format!("{alias}192.0.2.7\tdb.example.org db sql # c\n");
+    assert_eq!(edit(&SPEC, &DB, &late), first.replace("sql", "sql # c"));
     assert_eq!(
         edit(&SPEC, &DB, "192.0.2.7 other db.example.org\n"),
         "192.0.2.7 other db.example.org\n192.0.2.7\tdb.example.org db sql\n"

@@ -156,6 +156,11 @@ impl Live {
             Ok(read_table(host.files())?.at(&own.point).map_or(0, |(_, count)| count))
         });
         let count = count.await.map_err(WriteFailure::untouched)?;
+        if count > 0 && super::is_needed(&self.point) {
+            let refused = Failure::new(super::needed(&self.point));
+            let hint = "change the row of fstab, and start the host again";
+            return Err(WriteFailure::untouched(refused.hint(hint)));
+        }
         if count > 0 {
             self.guard_point(host, "unmount").await.map_err(WriteFailure::untouched)?;
         }

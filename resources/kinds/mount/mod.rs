@@ -123,12 +123,20 @@ fn mount_point(name: &str, state: State, reader: &mut FieldReader) -> PathBuf {
         );
         return PathBuf::from("/mnt");
     };
-    let is_needed = NEEDED.iter().any(|needed| point == Path::new(needed));
-    if is_needed && matches!(state, State::Unmounted | State::Absent) {
-        let what = format!("the running system needs {}: it is never unmounted", point.display());
+    if is_needed(&point) && matches!(state, State::Unmounted | State::Absent) {
+        let what = needed(&point);
         reader.reject(Invalid::field("state", what).hint("use mounted or present"));
     }
     point
+}
+
+/// Returns true for a mount point that is never unmounted.
+fn is_needed(point: &Path) -> bool {
+    NEEDED.iter().any(|needed| point == Path::new(needed))
+}
+
+fn needed(point: &Path) -> String {
+    format!("the running system needs {}: it is never unmounted", point.display())
 }
 
 /// Returns the declared row with its options.
@@ -195,6 +203,7 @@ fn resource(
         // The row of a file system that cannot be mounted would stop the next boot.
         if row_at == 1 { elements.insert(0, live) } else { elements.push(live) }
     }
+    let is_removable = is_declared && !is_needed(&point);
     let removal = || Removal::new().with("state", Value::Text("absent".to_owned()));
     let ended = HostObject::ended_mount(&point);
     let object = HostObject::Mount(point);
@@ -211,7 +220,7 @@ fn resource(
     };
     let sequence = Sequence::new(elements).created_by(vec![row_at]);
     let sequence = sequence.with_extra(extra).with_warnings(warnings);
-    Arc::new(sequence.removed_by(is_declared.then(removal)))
+    Arc::new(sequence.removed_by(is_removable.then(removal)))
 }
 
 /// Returns the needs of a mount: its directory, its source, and the package with its helper.

@@ -21,8 +21,14 @@ pub(super) fn build(
     let mut problems = Vec::new();
     if !is_name(name) {
         let what = format!("expected the name of a package, found `{}`", short(name, 40));
-        let hint =
-            "use lower case letters, digits and +-. , and :ARCHITECTURE for a foreign package";
+        let pinned = name.split_once('=').map(|(name, version)| (name, version.trim_matches('=')));
+        let hint = match pinned.filter(|(name, version)| is_name(name) && is_version(version)) {
+            Some((name, version)) => format!("write: name: {name}, state: \"{version}\""),
+            None => {
+                "use lower case letters, digits and +-. , and :ARCHITECTURE for a foreign package"
+                    .to_owned()
+            }
+        };
         problems.push(Invalid::whole(what).hint(hint));
     }
     let purge = fields.bool("purge");

@@ -61,7 +61,12 @@ pub(super) fn provided_objects(declared: &Declared) -> Vec<HostObject> {
     let unit = |name: String| HostObject::Unit { session: false, name };
     let usual_units = own_units.iter().copied().chain([name]).map(|it| format!("{it}.service"));
     let units = found.units.into_iter().chain(usual_units);
-    let mut all: Vec<HostObject> = paths.chain(units.map(unit)).collect();
+    let units: Vec<String> = units.collect();
+    // A drop-in extends the unit, so the unit must be there before.
+    let drop_ins = units.iter().map(|unit| PathBuf::from(format!("/etc/systemd/system/{unit}.d")));
+    let paths = paths.chain(drop_ins.map(HostObject::Packaged));
+    let mut all: Vec<HostObject> = paths.collect();
+    all.extend(units.into_iter().map(unit));
     all.push(HostObject::Package(name.to_owned()));
     all.sort();
     all.dedup();

@@ -58,7 +58,12 @@ pub(super) fn build(
     let mut elements: Vec<Arc<dyn Resource>> =
         vec![Arc::new(Declaration { file: Arc::clone(&file), lists })];
     if source.enabled {
-        elements.push(Arc::new(Lists { name: name.to_owned(), path, names }));
+        elements.push(Arc::new(Lists {
+            name: name.to_owned(),
+            path,
+            names,
+            key: source.key_path(),
+        }));
     }
     let extra = Footprint {
         claims: vec![claim(name)],

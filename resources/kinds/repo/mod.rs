@@ -113,6 +113,8 @@ struct Lists {
     name: String,
     path: PathBuf,
     names: ListNames,
+    /// The declared file of the key.
+    key: Option<PathBuf>,
 }
 
 impl Declaration {
@@ -210,6 +212,14 @@ impl Lists {
         let Some(mut turn) = host.package_turn(LOCK_WAIT, permit).await else {
             return Outcome::Interrupted;
         };
+        if let Some(key) = &self.key
+            && host.look(key).await.is_err()
+        {
+            let (key, name) = (key.display().to_string(), short(&self.name, 20));
+            let what = format!("the key file {} of {name} does not exist", short(&key, 45));
+            let hint = "install the key, or declare it as a `file` or in `signed_by`";
+            return ended(permit, Failure::new(what).hint(hint).passing(), false);
+        }
         loop {
             match host.transact(&mut turn, (self.update(), None), permit).await {
                 Err(trouble) => return ended(permit, trouble, false),
@@ -229,10 +239,32 @@ impl Lists {
                     };
                 }
                 Ok(Ran::Finished(finished, _)) => {
-                    return ended(permit, self.unread(&complaint(&finished).what), true);
+                    let said = finished.stderr.text();
+                    let unread = self.unread(&complaint(&finished).what);
+                    return ended(permit, self.with_missing_keys(&said, unread), true);
                 }
             }
         }
+    }
+
+    /// Names the keys that apt wants for a signature and does not have.
+    fn with_missing_keys(&self, said: &str, unread: Failure) -> Failure {
+        let keys = missing_keys(said).join(", ");
+        if keys.is_empty() {
+            return unread;
+        }
+        let from = match &self.key {
+            Some(path) => format!(": {} does not contain it", path.display()),
+            None => String::new(),
+        };
+        let what = format!(
+            "apt wants the key {} for the lists of {}\n{}",
+            short(&keys, 40),
+            short(&self.name, 20),
+            unread.what
+        );
+        let hint = format!("`signed_by` must contain the key {}{from}", short(&keys, 100));
+        Failure { what, hint: Some(hint), ..unread }
     }
 
     fn unread(&self, why: &str) -> Failure {
@@ -240,6 +272,19 @@ impl Lists {
             format!("the package lists of {} could not be read\n{why}", short(&self.name, 50));
         Failure::new(what).hint("check `uris`, `suites`, `components` and `signed_by`").passing()
     }
+}
+
+/// Returns the ids of the keys that apt does not have, from its warnings.
+fn missing_keys(said: &str) -> Vec<&str> {
+    let ids = said.split("NO_PUBKEY ").chain(said.split("Missing key "));
+    let starts_with_id = |text: &str| {
+        let digits = text.bytes().take_while(u8::is_ascii_hexdigit).count();
+        (8..=40).contains(&digits).then_some(digits)
+    };
+    let mut ids: Vec<&str> = ids.filter_map(|text| text.get(..starts_with_id(text)?)).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids
 }
 
 impl Resource for Lists {
@@ -278,5 +323,23 @@ impl Resource for Lists {
         _change: Change,
     ) -> Answer<'a, Outcome> {
         Box::pin(self.read(host, permit))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::missing_keys;
+
+    #[test]
+    fn the_keys_that_apt_wants_are_found() {
+        let said = "W: GPG error: http://a s InRelease: The following signatures couldn't be verified \
+            because the public key is not available: NO_PUBKEY 0E98404D386FA1D9 NO_PUBKEY 6ED0E7B82643E131\n\
+            W: Sub-process /usr/bin/sqv returned an error code (1), error message is: Missing key \
+            4CB50190207B4758A3F73A796ED0E7B82643E131, which is needed to verify signature.\n\
+            E: The repository 'http://a s InRelease' is not signed.\n";
+        let expected =
+            ["0E98404D386FA1D9", "4CB50190207B4758A3F73A796ED0E7B82643E131", "6ED0E7B82643E131"];
+        assert_eq!(missing_keys(said), expected);
+        assert!(missing_keys("E: NO_PUBKEY\nMissing key x").is_empty());
     }
 }

@@ -9,9 +9,22 @@ use std::sync::Arc;
 
 pub(super) fn build(
     name: &str,
-    mut fields: Fields,
+    fields: Fields,
     _place: &Place,
 ) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
+    Ok(Arc::new(read_fields(name, fields)?))
+}
+
+/// Builds the part of a resource of another name that manages a unit.
+///
+/// # Errors
+///
+/// Returns every problem of the fields.
+pub(crate) fn build_of_unit(unit: &str, fields: Fields) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
+    Ok(Arc::new(Svc { records_unit: true, ..read_fields(unit, fields)? }))
+}
+
+fn read_fields(name: &str, mut fields: Fields) -> Result<Svc, Vec<Invalid>> {
     let mut problems = Vec::new();
     let unit = name::whole(name).unwrap_or_else(|problem| {
         problems.push(problem);
@@ -34,6 +47,7 @@ pub(super) fn build(
         startup: one_of("startup", &mut fields, &startups, &mut problems),
         refresh: refresh.unwrap_or(Refresh::Reload),
         daemon_reload: fields.bool("daemon_reload"),
+        records_unit: false,
         warnings: Vec::new(),
         restarts: super::flapping::Restarts::default(),
         unit,
@@ -43,7 +57,7 @@ pub(super) fn build(
         let what = "`refresh` has no effect with `state: stopped`";
         svc.warnings.push(Invalid::field("refresh", what).hint("omit `refresh`"));
     }
-    if problems.is_empty() { Ok(Arc::new(svc)) } else { Err(problems) }
+    if problems.is_empty() { Ok(svc) } else { Err(problems) }
 }
 
 fn one_of<T: Copy>(
@@ -68,7 +82,12 @@ fn one_of<T: Copy>(
 
 fn advice(field: &str, text: &str) -> &'static str {
     match (field, text) {
-        ("state", "started" | "active" | "start" | "true") => "say `running`",
+        ("state", "started" | "active" | "start" | "true" | "yes" | "on" | "present") => {
+            "write: state: running"
+        }
+        ("state", "stop" | "inactive" | "false" | "no" | "off" | "absent") => {
+            "write: state: stopped"
+        }
         ("state", "restarted" | "reloaded") => {
             "a unit is restarted when notified: see `notify` and `refresh`"
         }

@@ -16,6 +16,7 @@ mod name;
 mod restore;
 mod sent;
 
+pub(crate) use declare::build_of_unit;
 pub(crate) use restore::restore as restore_unit;
 pub(crate) use sent::SENDS;
 
@@ -91,6 +92,8 @@ struct Svc {
     startup: Option<Startup>,
     refresh: Refresh,
     daemon_reload: Option<bool>,
+    /// The name of the resource is not the name of the unit, so the history records the unit.
+    records_unit: bool,
     warnings: Vec<Invalid>,
     restarts: flapping::Restarts,
 }

@@ -42,6 +42,9 @@ pub(super) fn recorded(svc: &Svc, plan: &Plan) -> (FieldValues, FieldValues) {
     if svc.bus == Bus::Session {
         add("session", Some("true"), Some("true"));
     }
+    if svc.records_unit {
+        add("unit", Some(&svc.unit), Some(&svc.unit));
+    }
     (before, after)
 }
 
@@ -61,7 +64,7 @@ pub(crate) fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, F
         "disabled" => Some(Startup::Disabled),
         _ => None,
     });
-    let unit = whole(name)
+    let unit = whole(before("unit").unwrap_or(name))
         .map_err(|invalid| Failure { hint: invalid.hint, ..Failure::new(invalid.what) })?;
     if state.is_none() && startup.is_none() {
         let what = "the change was a reload or a restart, which cannot be undone";
@@ -87,6 +90,7 @@ pub(crate) fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, F
         startup,
         refresh: Refresh::Nothing,
         daemon_reload: None,
+        records_unit: before("unit").is_some(),
         warnings: Vec::new(),
         restarts: flapping::Restarts::default(),
     };
@@ -115,6 +119,11 @@ mod tests {
         let session =
             [value("state", Some("running"), "stopped"), value("session", Some("true"), "true")];
         assert_eq!(by_hand(&session).unwrap(), "systemctl --user start nginx.service");
+        let of_unit = [
+            value("state", Some("stopped"), "running"),
+            value("unit", Some("web.service"), "web.service"),
+        ];
+        assert_eq!(restore("limits", &of_unit).unwrap().by_hand, "systemctl stop web.service");
         let reload = [value("refresh", None, "reloaded")];
         assert!(by_hand(&reload).unwrap_err().what.contains("cannot be undone"));
         // A static unit has no startup that could be restored.

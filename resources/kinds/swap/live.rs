@@ -45,6 +45,8 @@ pub(super) struct Live {
     pub(super) options: Vec<String>,
     /// The file to make if it is absent.
     pub(super) file: Option<SwapFile>,
+    /// The file at the path is removed, if it is a swap file.
+    pub(super) removes_file: bool,
 }
 
 /// The state of swap space: in use with a priority, or not in use.
@@ -149,6 +151,33 @@ fn check_file(files: &Files, path: &Path) -> Result<bool, Failure> {
     guard_way("use swap in", path).map(|()| true)
 }
 
+/// The sizes of a page of memory. The first page of swap space ends with its signature.
+const PAGES: [usize; 3] = [4096, 16 * 1024, 64 * 1024];
+
+const SIGNATURES: [&[u8]; 2] = [b"SWAPSPACE2", b"SWAP-SPACE"];
+
+/// Fails if the object at a path is no swap file: the removal of another file would destroy its content.
+fn check_signature(files: &Files, path: &Path) -> Result<(), Failure> {
+    let largest = PAGES.into_iter().max().unwrap_or_default();
+    let read = || {
+        let Some(entry) = files.open_entry(path)? else { return Ok(None) };
+        let Some(seen) = entry.look()? else { return Ok(None) };
+        if seen.kind != FileType::RegularFile {
+            return Ok(Some(Vec::new()));
+        }
+        entry.first_bytes(&seen, largest).map(Some)
+    };
+    let Some(bytes) = read().map_err(|fault| files.trouble(fault, path))? else { return Ok(()) };
+    let is_end = |page: &usize| {
+        bytes.get(..*page).is_some_and(|page| SIGNATURES.iter().any(|it| page.ends_with(it)))
+    };
+    if PAGES.iter().any(is_end) {
+        return Ok(());
+    }
+    let hint = "correct the name, or remove the file by hand: it has no signature of mkswap(8)";
+    Err(said("remove", path, "not a swap file").hint(hint))
+}
+
 /// Parses the table: file name, type, size, used, priority, after a line of titles.
 fn parse_table(text: &str) -> Vec<(String, i64)> {
     let row = |line: &str| {
@@ -185,6 +214,9 @@ impl ValueSet for Live {
             // The failure comes before the row of fstab is written.
             if let Some(path) = own.file_path().filter(|_| own.is_on && used.is_none()) {
                 check_file(host.files(), &path)?;
+            }
+            if let Some(path) = own.file_path().filter(|_| own.removes_file && used.is_none()) {
+                check_signature(host.files(), &path)?;
             }
             let on = used.map(|_| ON.to_owned());
             let mut values = vec![(STATE, on), (PRIORITY, used.map(|number| number.to_string()))];
@@ -262,7 +294,8 @@ pub(super) fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, F
         let word = shell_word(name);
         let by_hand = format!("swapoff {word} && rm {word}");
         let (device, options) = (name.to_owned(), Vec::new());
-        let live = Live { device, is_on: false, priority: None, options, file: None };
+        let live =
+            Live { device, is_on: false, priority: None, options, file: None, removes_file: true };
         let resource = super::resource(super::State::Absent, false, live);
         let invalid = |problems: Vec<Invalid>| {
             let first = problems.into_iter().next().map(|problem| problem.what);
@@ -279,7 +312,8 @@ pub(super) fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, F
         (true, Some(priority)) => format!("swapon -p {priority} {word}"),
     };
     let device = name.to_owned();
-    let live = Live { device, is_on, priority, options: Vec::new(), file: None };
+    let (options, file) = (Vec::new(), None);
+    let live = Live { device, is_on, priority, options, file, removes_file: false };
     Ok(Restoring { resource: Arc::new(Managed::new(live)), by_hand })
 }
 

@@ -114,7 +114,14 @@ fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>
         SwapFile { path: PathBuf::from(&device), bytes: bytes.unwrap_or(LEAST) }
     });
     reader.finish(())?;
-    let declared = Live { device, is_on: state == State::On, priority, options, file };
+    let declared = Live {
+        device,
+        is_on: state == State::On,
+        priority,
+        options,
+        file,
+        removes_file: is_file && state == State::Absent,
+    };
     resource(state, persist, declared)
 }
 

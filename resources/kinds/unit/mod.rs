@@ -8,7 +8,7 @@
 mod needs;
 mod reload;
 
-use crate::dependency::HostObject;
+use crate::dependency::{HostObject, Need};
 use crate::escape::short;
 use crate::footprint::Footprint;
 use crate::kind::{
@@ -30,11 +30,17 @@ use std::time::Duration;
 pub static SPEC: KindSpec = KindSpec {
     kind: "unit",
     collectible: false,
-    doc: "Manages a unit file or a drop-in of systemd in /etc/systemd/system; systemd then reads its files again. The name is the full name of the unit. A refresh reads the files again.",
+    doc: "Manages a unit file or a drop-in of systemd in /etc/systemd/system; systemd then reads its files again. A refresh reads the files again.",
     fields: &[
         FieldSpec::new("content", FieldType::Text, "Complete content of the file; required unless absent.").guarded().role(FieldRole::Template).mode(FieldMode::Literal(Interpreter::Systemd))
             .example("[Service]\nExecStart=/bin/true\n")
             .receives(Receives::Shown),
+        FieldSpec::new(
+            "unit",
+            FieldType::Text,
+            "Full name of the unit. Several drop-ins of one unit are resources with different names and the same `unit`. Default: the name.",
+        ).guarded().mode(FieldMode::Static)
+        .example("nginx.service"),
         FieldSpec::new(
             "drop_in",
             FieldType::Text,
@@ -150,6 +156,8 @@ exit 1
 #[derive(Debug)]
 struct Declared {
     unit: String,
+    /// The name of the resource is not the name of the unit.
+    has_other_name: bool,
     drop_in: Option<String>,
     path: PathBuf,
     present: bool,
@@ -161,13 +169,16 @@ struct Declared {
 
 fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
     let mut reader = FieldReader::new(fields);
-    check_name(name, &mut reader);
-    let declared = read_fields(name, &mut reader);
+    let given = reader.text("unit");
+    let unit = given.as_deref().unwrap_or(name);
+    check_unit(unit, given.is_some(), &mut reader);
+    let declared = read_fields(unit, &mut reader);
+    let declared = Declared { has_other_name: unit != name, ..declared };
     let declared = reader.finish(declared)?;
     Ok(Arc::new(declared.sequence()?))
 }
 
-fn check_name(name: &str, reader: &mut FieldReader) {
+fn check_unit(name: &str, is_field: bool, reader: &mut FieldReader) {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b":-_.\\@".contains(&byte);
     let (stem, suffix) = name.rsplit_once('.').unwrap_or((name, ""));
     let is_unit = TYPES.contains(&suffix)
@@ -177,7 +188,13 @@ fn check_name(name: &str, reader: &mut FieldReader) {
         && name.len() <= LONGEST;
     if !is_unit {
         let what = format!("expected the full name of a unit, found `{}`", short(name, 40));
-        reader.reject(Invalid::whole(what).hint("for example backup.service or backup.timer"));
+        let problem = if is_field { Invalid::field("unit", what) } else { Invalid::whole(what) };
+        let hint = if is_field {
+            "for example unit: backup.service"
+        } else {
+            "name: backup.service; or with another name, unit: backup.service"
+        };
+        reader.reject(problem.hint(hint));
     }
 }
 
@@ -196,7 +213,16 @@ fn read_fields(name: &str, reader: &mut FieldReader) -> Declared {
         Some(stem) => Path::new(FOLDER).join(format!("{name}.d")).join(format!("{stem}.conf")),
         None => Path::new(FOLDER).join(name),
     };
-    let present = reader.is_present();
+    let advice = reader.fields.shown_text("state").and_then(state_advice);
+    let present = match advice {
+        Some((found, hint)) => {
+            let what = format!("expected exists or absent, found {found}");
+            reader.reject(Invalid::field("state", what).hint(hint));
+            drop(reader.fields.text("state"));
+            true
+        }
+        None => reader.is_present(),
+    };
     let content = reader.lines("content");
     if present {
         let problem = ("expected `content`, found none", "write the lines of the unit file");
@@ -215,7 +241,23 @@ fn read_fields(name: &str, reader: &mut FieldReader) -> Declared {
     reader.require(present || enabled != Some(true), "enabled", problem);
     let verify = reader.fields.bool("verify").unwrap_or(true);
     let (unit, content) = (name.to_owned(), content.unwrap_or_default());
-    Declared { unit, drop_in, path, present, content, enabled, running, verify }
+    let has_other_name = false;
+    Declared { unit, has_other_name, drop_in, path, present, content, enabled, running, verify }
+}
+
+/// Returns a state that belongs to another field, with the line to write.
+fn state_advice(text: &str) -> Option<(&'static str, &'static str)> {
+    [
+        ("running", "write: running: true"),
+        ("started", "write: running: true"),
+        ("stopped", "write: running: false"),
+        ("enabled", "write: enabled: true"),
+        ("disabled", "write: enabled: false"),
+        ("masked", "use `svc` with `startup: masked`"),
+        ("present", "write: state: exists"),
+    ]
+    .into_iter()
+    .find(|(word, _)| *word == text)
 }
 
 impl Declared {
@@ -240,9 +282,16 @@ impl Declared {
             elements.extend(service.clone());
             elements.extend([Arc::clone(&file), reload]);
         }
-        let requires =
-            if self.present { needs::needed(&self.unit, &self.content) } else { Vec::new() };
-        let provides = if self.present { vec![self.object()] } else { Vec::new() };
+        let (mut provides, mut requires) = (Vec::new(), Vec::new());
+        if self.present {
+            requires.extend(needs::needed(&self.unit, &self.content));
+            provides.push(self.object());
+            let own_file = HostObject::Other("unit file", self.unit.clone());
+            match &self.drop_in {
+                Some(_) => requires.push(Need::exact(own_file, "is extended by the drop-in")),
+                None => provides.push(own_file),
+            }
+        }
         let extra = Footprint { provides, requires, ..Footprint::default() };
         let last = elements.len().saturating_sub(1);
         let mut sequence = Sequence::new(elements).removed_by(self.removal()).with_extra(extra);
@@ -293,6 +342,9 @@ impl Declared {
         if self.running != Some(false) {
             word("refresh", Some(true), ("none", "none"));
         }
+        if self.has_other_name {
+            return crate::kinds::svc::build_of_unit(&self.unit, fields).map(Some);
+        }
         let place = Place { base: PathBuf::from("/") };
         crate::kinds::svc::SPEC.build_resource(&self.unit, fields, &place).map(Some)
     }
@@ -303,10 +355,15 @@ impl Declared {
         if !self.present {
             return None;
         }
-        let mut removal = Removal::new().with("state", Value::Text("absent".to_owned()));
+        // Stored removals have the order of the kind's fields.
+        let mut removal = Removal::new();
+        if self.has_other_name {
+            removal = removal.with("unit", Value::Text(self.unit.clone()));
+        }
         if let Some(stem) = &self.drop_in {
             removal = removal.with("drop_in", Value::Text(stem.clone()));
         }
+        removal = removal.with("state", Value::Text("absent".to_owned()));
         if self.enabled == Some(true) {
             removal = removal.with_data("enabled", Value::Bool(false));
         }

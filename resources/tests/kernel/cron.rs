@@ -56,6 +56,12 @@ fn a_job_gets_a_file_that_cron_accepts() {
     simulated.removes("cron", "backup", &job);
     assert!(simulated.machine.content(path).is_none());
     simulated.makes(&job);
+    // The directory is made again.
+    for object in [path, "/etc/cron.d"] {
+        simulated.machine.remove(object).unwrap();
+    }
+    simulated.makes(&job);
+    assert_eq!(simulated.text(path), text);
 }
 
 #[test]

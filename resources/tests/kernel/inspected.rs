@@ -7,14 +7,18 @@ use std::path::PathBuf;
 use steadfast_resources::inspect::{Field, Inspected, inspectors};
 use steadfast_resources::{CheckResult, Fields, Host, KindSet, Place};
 
+/// Reads an object, whose declaration may differ.
+fn read(simulated: &SimulatedHost, kind: &str, name: &str) -> Option<Inspected> {
+    let inspector = inspectors().iter().find(|it| it.kind == kind).expect("an inspector");
+    let _entered = simulated.machine.enter();
+    let host = Host::default();
+    (inspector.one)(&host, name).now_or_never().unwrap().unwrap()
+}
+
 /// Reads an object; its declaration must be converged.
 fn inspect(simulated: &SimulatedHost, kind: &str, name: &str) -> Option<Inspected> {
-    let inspector = inspectors().iter().find(|it| it.kind == kind).expect("an inspector");
-    let found = {
-        let _entered = simulated.machine.enter();
-        let host = Host::default();
-        (inspector.one)(&host, name).now_or_never().unwrap().unwrap()
-    }?;
+    let found = read(simulated, kind, name)?;
+    assert_eq!(found.note, None);
     let mut fields = Fields::default();
     for (field, value) in &found.fields {
         let Field::Shown(value) = value else { panic!("a secret") };
@@ -55,6 +59,11 @@ fn parameters_are_inspected_as_they_are() {
     assert_eq!(inspect(&simulated, "sysctl", "net.ipv4.tcp_mem").unwrap().fields.len(), 2);
     simulated.makes(&valid("sysctl", "net.ipv4.ip_forward", &[("value", "1")]));
     assert_eq!(inspect(&simulated, "sysctl", "net.ipv4.ip_forward").unwrap().fields.len(), 1);
+    let file = "/etc/sysctl.d/60-steadfast.conf";
+    let other = simulated.text(file).replace('1', "0");
+    simulated.machine.write(file, other).unwrap();
+    let found = read(&simulated, "sysctl", "net.ipv4.ip_forward").unwrap();
+    assert!(found.note.is_some_and(|note| note.contains("another value")));
 }
 
 #[test]
@@ -86,6 +95,9 @@ fn lines_of_hosts_are_inspected_as_they_are() {
     assert_eq!(fields("localhost ipv6"), ["host", "ip", "names"]);
     assert_eq!(fields("db.example.org"), ["ip", "names"]);
     assert_eq!(inspect(&simulated, "hosts", "db"), None, "no first name");
+    simulated.machine.write("/etc/hosts", "10.0.0.1 a b\n10.0.0.2 a\n").unwrap();
+    let note = read(&simulated, "hosts", "a").unwrap().note.unwrap();
+    assert!(note.contains("removes the line of 10.0.0.2"), "{note}");
 }
 
 /// An automount stands for its file system until the first access.

@@ -43,6 +43,18 @@ fn wrong_fields_are_rejected() {
     assert_eq!(warned.footprint().warnings.len(), 1);
 }
 
+/// The file systems of the running system are not unmounted: not by a removal, and not for another device.
+#[test]
+fn the_root_is_never_unmounted() {
+    let simulated = SimulatedHost::new();
+    let root = valid("mount", "/", &[("device", "tmpfs"), ("type", "tmpfs")]);
+    assert!(root.footprint().removal.is_none());
+    assert!(tmpfs("ro").footprint().removal.is_some());
+    let (what, touched) = simulated.fails(&root);
+    assert!(what.contains("the running system needs /") && !touched, "{what}");
+    assert_eq!(simulated.calls(), [""; 0]);
+}
+
 #[test]
 fn a_file_system_is_mounted_now_and_at_boot() {
     let simulated = SimulatedHost::new();

@@ -6,6 +6,22 @@ use steadfast_resources::host::{Captured, Command, End, Finished};
 /// The mounts of a fresh host.
 const MOUNTS: &str = "22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw\n";
 
+/// The first page of swap space: zeros, and the signature at the end.
+pub(crate) const SWAP_SPACE: &str = match std::str::from_utf8(&PAGE) {
+    Ok(text) => text,
+    Err(_) => "",
+};
+
+const PAGE: [u8; 4096] = {
+    let (mut page, signature) = ([0; 4096], *b"SWAPSPACE2");
+    let mut at = 0;
+    while at < signature.len() {
+        page[4096 - signature.len() + at] = signature[at];
+        at += 1;
+    }
+    page
+};
+
 /// The titles of the table of swap space.
 pub(crate) const SWAPS: &str = "Filename\tType\tSize\tUsed\tPriority\n";
 
@@ -82,7 +98,7 @@ fn run(machine: &Machine, argv: &[&str]) -> Result<(), &'static str> {
                 ["-p", priority, ..] => priority,
                 _ => "-2",
             };
-            let is_swap = machine.content(device).is_some_and(|it| it.starts_with(b"SWAP"));
+            let is_swap = machine.content(device).is_some_and(|it| it.ends_with(b"SWAPSPACE2"));
             let text = read(machine, "/proc/swaps") + &format!("{device} file 1 0 {priority}\n");
             is_swap.then(|| machine.write("/proc/swaps", text).unwrap()).ok_or("swapon: no header")
         }
@@ -98,7 +114,7 @@ fn run(machine: &Machine, argv: &[&str]) -> Result<(), &'static str> {
             machine.write(path, "zeros").map_err(|_errno| "no space left")?;
             machine.chmod(path, 0o600).map_err(|_errno| "chmod")
         }
-        ["mkswap", path] => machine.write(path, "SWAP").map_err(|_errno| "mkswap"),
+        ["mkswap", path] => machine.write(path, SWAP_SPACE).map_err(|_errno| "mkswap"),
         ["mv", "-n", "-T", from, to] => machine.rename_over(from, to).map_err(|_errno| "mv"),
         ["modprobe", "-r", name] => {
             let table = read(machine, "/proc/modules");

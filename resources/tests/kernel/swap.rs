@@ -1,6 +1,6 @@
 //! The kind `swap`.
 
-use crate::stand_in::{FSTAB, SWAPS};
+use crate::stand_in::{FSTAB, SWAP_SPACE, SWAPS};
 use crate::support::{SimulatedHost, rejected, valid};
 use steadfast_resources::{HostObject, Outcome, SentValue, Value};
 
@@ -41,7 +41,7 @@ fn a_swap_file_is_made_once_and_used() {
     assert_eq!(simulated.text("/etc/fstab"), format!("{FSTAB}\n/srv/swap none swap pri=5 0 0\n"));
     // The stand-in of mkswap writes a short file.
     let number = |number| SentValue::Shown(Value::Int(number));
-    assert_eq!(swap.sends(), [("priority", number(5)), ("size", number(4))]);
+    assert_eq!(swap.sends(), [("priority", number(5)), ("size", number(4096))]);
     simulated.machine.write("/proc/swaps", SWAPS).unwrap();
     simulated.makes(&swap);
     assert_eq!(simulated.calls(), ["swapon -p 5 /srv/swap"], "the file is never made again");
@@ -65,6 +65,23 @@ fn a_foreign_file_is_never_initialised() {
     assert!(what.contains("no header"), "{what}");
     assert_eq!(simulated.text("/srv/swap"), "data");
     assert_eq!(simulated.calls(), ["swapon /srv/swap"]);
+}
+
+/// A file without the signature of swap space is not removed, whatever its mode.
+#[test]
+fn a_foreign_file_is_never_removed() {
+    let simulated = SimulatedHost::new();
+    let absent = valid("swap", "/srv/notes", &[("state", "absent")]);
+    for content in ["notes".to_owned(), "a".repeat(70_000)] {
+        simulated.machine.write("/srv/notes", content.as_str()).unwrap();
+        simulated.machine.chmod("/srv/notes", 0o600).unwrap();
+        let (what, touched) = simulated.fails(&absent);
+        assert!(what.contains("not a swap file") && !touched, "{what}");
+        assert_eq!(simulated.text("/srv/notes"), content);
+    }
+    simulated.machine.write("/srv/notes", SWAP_SPACE).unwrap();
+    simulated.makes(&absent);
+    assert!(simulated.machine.content("/srv/notes").is_none());
 }
 
 /// Swap space holds the memory of all processes: a file of another user, one that others can read, and a link to a file
@@ -97,7 +114,7 @@ fn a_file_that_others_can_read_is_no_swap_space() {
 #[test]
 fn a_changed_priority_needs_a_restart_of_the_swap_space() {
     let simulated = SimulatedHost::new();
-    simulated.machine.write("/dev/vdb1", "SWAP").unwrap();
+    simulated.machine.write("/dev/vdb1", SWAP_SPACE).unwrap();
     let device = |priority| valid("swap", "/dev/vdb1", &[("priority", priority)]);
     simulated.makes(&device("1"));
     simulated.calls();

@@ -4,7 +4,7 @@ use crate::support::{Server, check, hold, made, refused, removed, resource, shel
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use steadfast_resources::{CheckResult, Outcome};
+use steadfast_resources::{CheckResult, Outcome, SentValue, Value};
 use tempfile::tempdir;
 
 /// A shell script that makes the tree `app-1/` with a program, a file and a link.
@@ -216,4 +216,29 @@ fn a_source_that_another_user_leads_elsewhere_is_refused() {
     let home = folder.path().join("home");
     made(&resource("archive", &home, &[given, ("owner", "1000")]));
     assert_eq!(fs::metadata(home.join("app-1")).unwrap().uid(), 1000);
+}
+
+/// The checksum of a source is sent, whether it is declared or not: of the unpacked archive, and with `creates` of the
+/// source.
+#[test]
+fn the_checksum_of_a_source_is_sent() {
+    let folder = tempdir().unwrap();
+    shell(folder.path(), &format!("{TREE}\ntar cf a.tar app-1"));
+    let source = folder.path().join("a.tar");
+    let expected = sum(&fs::read(&source).unwrap());
+    let given = ("source", source.to_str().unwrap());
+    for (name, more) in [
+        ("plain", None),
+        ("declared", Some(("checksum", expected.as_str()))),
+        ("created", Some(("creates", "app-1/bin/run"))),
+    ] {
+        let to = folder.path().join(name);
+        let all: Vec<_> = [given].into_iter().chain(more).collect();
+        let archive = resource("archive", &to, &all);
+        made(&archive);
+        assert!(matches!(check(&archive), CheckResult::Same), "{name}");
+        let sent = archive.sends().into_iter().find(|(key, _)| *key == "checksum");
+        let text = SentValue::Shown(Value::Text(expected.clone()));
+        assert_eq!(sent, Some(("checksum", text)), "{name}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::support::build;
 use std::path::PathBuf;
-use steadfast_resources::{Claim, HostObject, KindSet, Match, Value};
+use steadfast_resources::{Claim, Footprint, HostObject, KindSet, Match, Value};
 
 const SUM: &str = "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
 
@@ -19,6 +19,12 @@ fn wrong_fields_are_rejected() {
     for (kind, name, given, expected) in [
         ("unit", "web", &[("content", "[Service]")][..], "full name of a unit"),
         ("unit", "../x.service", &[("content", "[Service]")], "full name of a unit"),
+        (
+            "unit",
+            "web",
+            &[("content", "[Service]"), ("unit", "web")],
+            "unit expected the full name",
+        ),
         ("unit", "a.service", &[], "expected `content`"),
         ("unit", "a.service", &[("content", " \n")], "masks the unit"),
         ("unit", "a@.service", &[("content", "[Service]"), ("running", "true")], "template"),
@@ -118,6 +124,21 @@ fn footprints_name_units_repositories_and_tables() {
     let drop_in = build("unit", "a.service", &drop_in).unwrap().footprint();
     let path = PathBuf::from("/etc/systemd/system/a.service.d/b.conf");
     assert!(drop_in.claimed_paths().any(|claimed| claimed == path));
+    // A drop-in with a name of its own comes after the file of its unit, and not after other drop-ins.
+    let given = [("content", "[Service]\n"), ("drop_in", "c"), ("unit", "a.service")];
+    let named = build("unit", "limits", &given).unwrap().footprint();
+    let path = PathBuf::from("/etc/systemd/system/a.service.d/c.conf");
+    assert!(named.claimed_paths().any(|claimed| claimed == path));
+    let own = build("unit", "a.service", &[("content", "[Service]\n")]).unwrap().footprint();
+    let serves =
+        |other: &Footprint| named.requires.iter().any(|need| other.provides.contains(&need.token));
+    assert!(serves(&own) && !serves(&drop_in) && named.provides.contains(&object("a.service")));
+    let removal = named.removal.unwrap();
+    let fields: Vec<_> = removal.fields().iter().map(|(name, _)| *name).collect();
+    assert_eq!(fields, ["unit", "drop_in", "state"]);
+    let tinyweb = build("pkg", "tinyweb", &[]).unwrap().footprint();
+    let folder = HostObject::Packaged("/etc/systemd/system/tinyweb.service.d".into());
+    assert!(tinyweb.provides.contains(&folder), "a drop-in comes after the package of its unit");
     let repo = build("repo", "a", &[("uris", "http://a/"), ("suites", "x/")]).unwrap().footprint();
     assert!(repo.provides.contains(&HostObject::Repository("a".to_owned())));
     let package = build("pkg", "nginx", &[]).unwrap().footprint();

@@ -17,7 +17,7 @@ fn everything_wrong_is_told_at_once() {
     let said = wrong("a b", &[("state", "started"), ("startup", "running"), ("refresh", "kill")]);
     assert_eq!(said.len(), 4, "{said:?}");
     assert!(said[0].contains("`a b`"), "{said:?}");
-    assert_eq!(said[1], "expected running or stopped, found `started`: say `running`");
+    assert_eq!(said[1], "expected running or stopped, found `started`: write: state: running");
     assert!(said[2].starts_with("expected reload, restart or none, found `kill`"), "{said:?}");
     assert!(said[3].ends_with("this value belongs to `state`"), "{said:?}");
 }

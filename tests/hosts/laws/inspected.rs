@@ -10,8 +10,8 @@ fn inspected_name(case: &Case) -> &'static str {
     let is_contained = container_inspectors().iter().any(|it| it.kind == case.kind);
     match case.kind {
         "ssh:authorized_key" => "root",
-        // The file has the name of the job.
-        "cron" => case.name,
+        // The file has the name of the job, the repository or the unit.
+        "cron" | "repo" | "unit" => case.name,
         _ if is_contained => case.edited_file(),
         _ => case.name,
     }
@@ -108,6 +108,7 @@ fn secrets_are_printed_by_name() {
 #[test]
 fn objects_of_a_kind_are_listed() {
     let (host, _before) = prepared();
+    host.shell("rm -f /etc/cron.d/e2scrub_all");
     assert_eq!(apply(&host).0, Some(2));
     for kind in ["cron", "firewall", "mount", "repo", "ssh:authorized_key", "unit"] {
         let (code, text) = run(&host, &["inspect", "--all", kind]);
@@ -122,12 +123,49 @@ fn objects_of_a_kind_are_listed() {
     assert!(code == Some(1) && said.contains("name each file"), "{said}");
     let (code, said) = run(&host, &["inspect", "mount", "/proc"]);
     assert!(code == Some(1) && said.contains("without a row of /etc/fstab"), "{said}");
-    host.write("/etc/cron.d/foreign", "* * * * * root /usr/bin/true\n");
-    let (code, said) = run(&host, &["inspect", "cron", "foreign"]);
-    assert!(code == Some(1) && said.contains("contains no job of steadfast"), "{said}");
+    let (code, said) = run(&host, &["inspect", "mount", "/proc", "/nowhere"]);
+    assert!(code == Some(1) && said.contains("mount[/nowhere] does not exist"), "both: {said}");
+    let (code, said) = run(&host, &["inspect", "nosuch"]);
+    assert!(code == Some(64) && said.contains("unknown kind `nosuch`"), "{said}");
+    let (_, said) = run(&host, &["inspect", "croon", "a"]);
+    assert!(said.contains("did you mean `cron`?"), "{said}");
+    let (code, said) = run(&host, &["inspect", "cron"]);
+    assert!(code == Some(64) && said.contains("expected the names of objects"), "{said}");
 }
 
-/// A private unit file is not shown, and a drop-in of another program's unit is printed as one.
+/// Objects of other programs are printed too: a comment tells why a plan is not empty, and an apply of the print leaves
+/// what they do. A graph without objects is a comment.
+#[test]
+fn foreign_objects_are_printed_with_a_comment() {
+    let host = Host::boot();
+    host.shell(
+        "rm -f /etc/cron.d/* /etc/apt/sources.list; rm -f /etc/apt/sources.list.d/*
+         mkdir -p /srv/more; touch /srv/more/Packages
+         printf '# of Debian\\nTypes: deb\\nURIs: copy:/srv/more\\nSuites: ./\\nTrusted: yes\\nX-Name: a\\n' \
+           >/etc/apt/sources.list.d/debian.sources",
+    );
+    let (code, text) = run(&host, &["inspect", "--all", "cron"]);
+    assert!(code == Some(0) && text.starts_with("# no cron to print"), "{text}");
+    host.write("/etc/cron.d/one", "# why\nPATH=/bin\n30 3  * * 0\troot test -e /run || true\n");
+    host.write("/etc/cron.d/two", "@daily root true a\n* * * * * root  true b\n");
+    let (code, text) = run(&host, &["inspect", "repo", "debian"]);
+    let note = "# repo[debian]: a plan changes: content";
+    assert!(code == Some(0) && text.contains(note) && text.contains("no X-Name"), "{text}");
+    assert!(text.contains("- copy:/srv/more") && text.contains("trusted: true"), "{text}");
+    let (code, text) = run(&host, &["inspect", "--all", "cron"]);
+    assert!(code == Some(0) && text.contains("# cron[one]: ") && text.contains("two 2"), "{text}");
+    host.write(GRAPH, &text);
+    let (code, said) = run(&host, &["apply", GRAPH]);
+    assert_eq!(code, Some(0), "{said}");
+    let jobs = host.shell("cat /etc/cron.d/* | grep -c '^[*@3]'");
+    assert_eq!(jobs, "3\n", "no job runs twice");
+    let (code, again) = run(&host, &["inspect", "--all", "cron"]);
+    assert!(code == Some(0) && !again.contains("# cron["), "{again}");
+    let (code, said) = plan(&host, &again);
+    assert_eq!(code, Some(0), "{again}\n{said}");
+}
+
+/// A private unit file is not shown, and each drop-in is printed as a resource.
 #[test]
 fn units_are_printed_as_the_kind_declares_them() {
     let host = Host::boot();
@@ -135,12 +173,21 @@ fn units_are_printed_as_the_kind_declares_them() {
         "cd /etc/systemd/system; mkdir systemd-journald.service.d
          printf '[Service]\\nEnvironment=PASSWORD=hidden-canary\\nExecStart=/bin/true\\n' >private.service
          chmod 600 private.service
-         printf '[Service]\\nNice=3\\n' >systemd-journald.service.d/nice.conf; systemctl daemon-reload",
+         printf '[Service]\\nNice=3\\n' >systemd-journald.service.d/nice.conf
+         printf '[Service]\\nExecStart=/bin/sleep 1003\\n' >own.service; mkdir own.service.d
+         for name in a b; do printf '[Service]\\nEnvironment=%s=1\\n' $name >own.service.d/$name.conf; done
+         systemctl daemon-reload",
     );
     let (code, text) = run(&host, &["inspect", "unit", "private.service"]);
     assert!(code == Some(1) && text.contains("is private") && !text.contains("canary"), "{text}");
     let (code, text) = run(&host, &["inspect", "unit", "systemd-journald.service"]);
     assert!(code == Some(0) && text.contains("drop_in: nice") && text.contains("Nice=3"), "{text}");
+    let (code, said) = plan(&host, &text);
+    assert_eq!(code, Some(0), "{text}\n{said}");
+    let (code, text) = run(&host, &["inspect", "unit", "own.service"]);
+    for line in ["- name: own.service\n", "- name: own.service a\n", "- name: own.service b\n"] {
+        assert!(code == Some(0) && text.contains(line), "{line}: {text}");
+    }
     let (code, said) = plan(&host, &text);
     assert_eq!(code, Some(0), "{text}\n{said}");
     // A parameter with a line in a file of another name is printed with the file.

@@ -66,7 +66,7 @@ const MISTAKES: &[Mistake] = &[
     Mistake {
         kind: "repo",
         mapping: "{name: laws, uris: [\"copy:/more\"], suites: [\"./\"], signed_by: /usr/share/keyrings/no.gpg}",
-        message: "the package lists of laws could not be read",
+        message: "the key file /usr/share/keyrings/no.gpg of laws does not exist",
         cure: "",
     },
 ];

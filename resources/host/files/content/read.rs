@@ -95,6 +95,25 @@ impl Entry<'_> {
         read_whole(&self.open_judged(found)?, at_most)
     }
 
+    /// Returns the first bytes of the examined file: as many as asked for, fewer in a shorter file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file was replaced or the kernel returned an error.
+    pub fn first_bytes(&self, found: &EntryStat, count: usize) -> Result<Vec<u8>, Fault> {
+        let file = self.open_judged(found)?;
+        let (mut bytes, mut buffer) = (Vec::with_capacity(count), Vec::with_capacity(WHOLE));
+        while bytes.len() < count {
+            read_some(&file, &mut buffer)?;
+            if buffer.is_empty() {
+                break;
+            }
+            bytes.extend_from_slice(&buffer);
+        }
+        bytes.truncate(count);
+        Ok(bytes)
+    }
+
     /// Returns the target of the link.
     pub fn target(&self) -> Result<Vec<u8>, Fault> {
         match readlinkat(&self.directory, self.name, Vec::new()) {

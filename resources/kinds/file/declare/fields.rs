@@ -314,9 +314,17 @@ fn account(field: &'static str, fields: &mut Fields, wrong: &mut Vec<Invalid>) -
         && !text.contains([':', ',', '/'])
         && !text.chars().any(|letter| letter.is_control() || letter.is_whitespace());
     if text.is_empty() || (is_number && !fits) || (!is_number && !is_name) {
-        wrong.push(
-            Invalid::field(field, "expected a name or a number").hint("for example root or 0"),
-        );
+        let both = text.split_once([':', '.']).filter(|(owner, group)| {
+            let is_word = |word: &str| {
+                word.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_".contains(&it))
+            };
+            !owner.is_empty() && !group.is_empty() && is_word(owner) && is_word(group)
+        });
+        let hint = match both {
+            Some((owner, group)) => format!("write: owner: {owner}, group: {group}"),
+            None => "for example root or 0".to_owned(),
+        };
+        wrong.push(Invalid::field(field, "expected a name or a number").hint(hint));
         return None;
     }
     Some(text)

@@ -1,7 +1,7 @@
 //! The kinds that change tables of the kernel, and jobs of cron.
 
 use crate::harness::Case;
-use crate::kernel::{prepare, run_command};
+use crate::kernel::{SWAP_SPACE, prepare, run_command};
 use steadfast_resources::host::simulated::Machine;
 
 /// Makes the tables of a kernel and the commands that change them.
@@ -13,7 +13,7 @@ fn kernel(machine: &Machine) {
 /// A swap file that somebody made.
 fn with_swap_file(machine: &Machine) {
     kernel(machine);
-    machine.write("/srv/swap", "SWAP").expect("written");
+    machine.write("/srv/swap", SWAP_SPACE).expect("written");
     machine.chmod("/srv/swap", 0o600).expect("private");
 }
 
@@ -140,7 +140,7 @@ pub(super) const CASES: &[Case] = &[
         kind: "swap",
         name: "/srv/swap",
         given: &[("size", "2M"), ("priority", "5"), ("options", "discard")],
-        after: &[("/srv/swap", Some("SWAP"))],
+        after: &[("/srv/swap", Some(SWAP_SPACE))],
         ..USUAL
     },
     Case {

@@ -77,6 +77,7 @@ pub(super) const CASES: &[Case] = &[
             ("architectures", "amd64"),
             ("signed_by", "/usr/share/keyrings/example.gpg"),
         ],
+        before: &[("/usr/share/keyrings/example.gpg", "key")],
         after: &[(
             "/etc/apt/sources.list.d/example.sources",
             Some(

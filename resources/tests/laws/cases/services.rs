@@ -63,9 +63,10 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         kind: "unit",
-        name: "web.service",
+        name: "nice",
         given: &[
             ("content", "[Service]\nNice=5\n"),
+            ("unit", "web.service"),
             ("drop_in", "nice"),
             ("verify", "false"),
             ("state", "exists"),

@@ -23,6 +23,14 @@ fn a_live_user_is_read_back_without_its_password() {
     }
     let all = (of("group").all.expect("a list"))(&host).now_or_never().expect("nothing waits");
     assert_eq!(all.expect("tables"), ["root", "adm", "sudo", "eve"]);
+    let root = (of("user").one)(&host, "root").now_or_never().expect("nothing waits");
+    let root = root.expect("tables").expect("a user");
+    let no_password = ("password", Field::Shown(Value::Text("*".to_owned())));
+    assert_eq!(root.fields.contains(&no_password), host.files().is_root(), "{root:?}");
+    machine.write("/etc/shadow", "eve::19000:0:99999:7:::\n").expect("written");
+    let open = (of("user").one)(&host, "eve").now_or_never().expect("nothing waits");
+    let open = open.expect("tables").expect("a user");
+    assert_eq!(open.note.is_some(), host.files().is_root(), "an empty password: {open:?}");
     let none = (of("group").one)(&host, "nosuch").now_or_never().expect("nothing waits");
     assert_eq!(none.expect("tables"), None);
 }
