@@ -289,9 +289,9 @@ mod tests {
         for (kind, one, same, other) in [
             (
                 "file",
-                &[("path", "/f"), ("backup", "/b")][..],
-                &[("path", "/f")][..],
-                &[("path", "/g")][..],
+                &[("path", "/f"), ("content", "c"), ("backup", "/b")][..],
+                &[("path", "/f"), ("content", "c")][..],
+                &[("path", "/g"), ("content", "c")][..],
             ),
             (
                 "line",
@@ -303,11 +303,10 @@ mod tests {
             assert_eq!(thing(kind, one), thing(kind, same), "{kind}");
             assert_ne!(thing(kind, one), thing(kind, other), "{kind}");
         }
-        let table =
-            |rule: &str| [("content", format!("table inet t {{\n chain c {{ {rule} }}\n}}\n"))];
-        let (one, other) = (table("tcp dport 1 accept"), table("tcp dport 2 accept"));
-        let of =
-            |given: &[(&'static str, String); 1]| thing("firewall", &[(given[0].0, &given[0].1)]);
-        assert_eq!(of(&one), of(&other));
+        let table = |rule: &str| {
+            let content = format!("table inet t {{\n chain c {{ {rule} }}\n}}\n");
+            thing("firewall", &[("content", &content)])
+        };
+        assert_eq!(table("tcp dport 1 accept"), table("tcp dport 2 accept"));
     }
 }
