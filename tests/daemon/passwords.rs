@@ -81,20 +81,6 @@ fn unsaved_passwords_can_be_verified_and_not_restored() {
     assert!(password(&host).len() == 40 && password(&host) != first);
 }
 
-/// An unsaved password that no receiver got in its session is of no use later: another one is made.
-#[test]
-fn an_unsaved_password_that_nobody_received_is_made_anew() {
-    let host = host("");
-    host.make_directory("conf").write("conf/in the way", "");
-    host.apply().exits(1).prints("changed password[db]");
-    std::fs::remove_dir_all(host.path("conf")).expect("removed");
-    host.apply().exits(0).prints("changed password[db]").prints("changed file[conf]");
-    let first = password(&host);
-    assert_eq!(first.len(), 40);
-    host.ask(&["apply", "--detailed-exitcode"]).exits(0);
-    assert_eq!(password(&host), first);
-}
-
 const BESIDE: &str = r#"graph: g
 secrets: {s: {file: secret}}
 resources:

@@ -14,8 +14,6 @@ pub(in crate::driver) struct SentRecord {
     pub(in crate::driver) definition: u64,
     /// The values by key.
     pub(in crate::driver) values: BTreeMap<String, ValueRecord>,
-    /// True if no receiver has used these values yet. Older versions did not record it.
-    pub(in crate::driver) unreceived: bool,
 }
 
 /// One sent value.
@@ -112,15 +110,13 @@ pub fn with_secrets(sent: &OpaqueText, kept: &OpaqueText) -> Option<OpaqueText> 
 pub(in crate::driver) struct Decoded {
     pub(in crate::driver) snapshot: SentRecord,
     pub(in crate::driver) in_clear: bool,
-    /// A secret that was stored as a hash only, and that no receiver has used: it must be made anew.
-    pub(in crate::driver) is_lost: bool,
 }
 
 impl SentRecord {
     pub(in crate::driver) fn new(definition: u64, sent: Sent, key: &StateKey) -> Self {
         let value = |datum: SentValue| ValueRecord { seal: datum.seal(key), datum: Some(datum) };
         let values = sent.into_iter().map(|(name, datum)| (name.to_owned(), value(datum)));
-        Self { definition, values: values.collect(), unreceived: true }
+        Self { definition, values: values.collect() }
     }
 
     /// Returns true if the record contains an encrypted value, which is bound to the name of its sender.
@@ -128,14 +124,6 @@ impl SentRecord {
         let is_saved =
             |one: &ValueRecord| matches!(one.datum, Some(SentValue::Secret { saved: true, .. }));
         self.values.values().any(is_saved)
-    }
-
-    /// Returns true if the record contains a secret that is stored as a hash only.
-    pub(in crate::driver) fn has_unsaved(&self) -> bool {
-        let is_unsaved = |one: &ValueRecord| {
-            matches!(one.datum, None | Some(SentValue::Secret { saved: false, .. }))
-        };
-        self.values.values().any(is_unsaved)
     }
 
     /// Returns the text to store for this sender.
@@ -161,15 +149,13 @@ impl SentRecord {
             Ok((name.clone(), One { seal: value.seal.clone(), body }))
         };
         let values = self.values.iter().map(write).collect::<Result<_, Failure>>()?;
-        let (definition, unreceived) = (self.definition, self.unreceived && self.has_unsaved());
-        Ok(Written { definition, values, unreceived }.to_text())
+        Ok(Written { definition: self.definition, values }.to_text())
     }
 
     /// Decodes a stored record of this sender. Values encrypted with another key, or modified, are decoded without
     /// their content.
     pub(in crate::driver) fn parse(text: &str, sender: &str, key: &StateKey) -> Option<Decoded> {
-        let Written { definition, values, unreceived } = Written::parse(text)?;
-        let is_lost = unreceived && values.values().any(|value| matches!(value.body, Body::Hashed));
+        let Written { definition, values } = Written::parse(text)?;
         let in_clear = values.values().any(|value| matches!(value.body, Body::Clear(_)));
         let saved = |secret: Secret| SentValue::Secret { secret, saved: true };
         let read = |(name, One { seal, body }): (String, One)| {
@@ -193,7 +179,7 @@ impl SentRecord {
             (name, ValueRecord { seal, datum })
         };
         let values = values.into_iter().map(read).collect();
-        Some(Decoded { snapshot: Self { definition, values, unreceived }, in_clear, is_lost })
+        Some(Decoded { snapshot: Self { definition, values }, in_clear })
     }
 }
 

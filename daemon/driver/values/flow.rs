@@ -170,18 +170,12 @@ impl Driver {
         let Some(entry) = self.graph.get(live.vertex) else { return };
         let identity = Arc::clone(&entry.identity);
         let received = live.origins.clone().zip(live.made.get());
-        let recipe = entry.recipe.clone().filter(|_| received.is_some());
         let copied = live.copied();
         if received.is_some() || copied.is_some() {
             let hashes = self.values.note_taken(&identity, received, copied);
             if let Some(hashes) = hashes {
                 let identity = Arc::clone(&identity);
                 self.journal.record(Entry::Taken { identity, hashes: hashes.into() });
-            }
-        }
-        for sender in recipe.map(|recipe| self.values.note_received(&recipe)).unwrap_or_default() {
-            if let Some(values) = self.sent_as_written(&sender) {
-                self.journal.record(Entry::Sent { identity: sender, values });
             }
         }
         let Some(parcel) = parcel else { return };

@@ -9,8 +9,6 @@ use steadfast_resources::{Encrypted, KeyedHash, Secret, Value};
 pub(in crate::driver) struct Written {
     pub(in crate::driver) definition: u64,
     pub(in crate::driver) values: BTreeMap<String, One>,
-    /// True if no receiver has used these values yet.
-    pub(in crate::driver) unreceived: bool,
 }
 
 /// One stored value.
@@ -47,11 +45,7 @@ impl Written {
             (name.clone(), json)
         };
         let values: Map<String, Json> = self.values.iter().map(value).collect();
-        let mut json = json!({"definition": self.definition, "values": values});
-        if self.unreceived {
-            json["unreceived"] = true.into();
-        }
-        json.to_string()
+        json!({"definition": self.definition, "values": values}).to_string()
     }
 
     pub(in crate::driver) fn parse(text: &str) -> Option<Self> {
@@ -61,8 +55,7 @@ impl Written {
             Some((name.clone(), One { seal, body: body(json)? }))
         };
         let values = json["values"].as_object()?.iter().map(value).collect::<Option<_>>()?;
-        let unreceived = json["unreceived"] == true;
-        Some(Self { definition: json["definition"].as_u64()?, values, unreceived })
+        Some(Self { definition: json["definition"].as_u64()?, values })
     }
 }
 

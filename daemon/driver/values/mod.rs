@@ -90,7 +90,7 @@ impl ValueStore {
         for (identity, kept) in recalled.resources.iter().filter(|_| recalled.key.is_some()) {
             let name: Arc<str> = identity.as_str().into();
             let told = kept.sent.as_ref().and_then(|it| SentRecord::parse(&it.0, identity, &key));
-            if let Some(Decoded { snapshot, in_clear: is_old, is_lost: false }) = told {
+            if let Some(Decoded { snapshot, in_clear: is_old }) = told {
                 in_clear.extend(is_old.then(|| Arc::clone(&name)));
                 sent.insert(Arc::clone(&name), snapshot);
             }
@@ -306,20 +306,6 @@ impl ValueStore {
         Some(text)
     }
 
-    /// Records that a receiver has used the values of its senders. Returns the senders whose records must be stored
-    /// again.
-    pub(super) fn note_received(&mut self, recipe: &DeferredResource) -> Vec<Arc<str>> {
-        let mut changed = Vec::new();
-        for by in senders(recipe) {
-            let record = self.sent.get_mut(by).filter(|it| it.unreceived && it.has_unsaved());
-            if let Some(record) = record {
-                record.unreceived = false;
-                changed.push(Arc::clone(by));
-            }
-        }
-        changed
-    }
-
     /// Returns true if the sent values of a resource must be recorded: for receivers, or because an old record would
     /// become outdated.
     pub(super) fn is_wanted(&self, identity: &str, is_kept: bool) -> bool {
@@ -337,14 +323,9 @@ impl ValueStore {
         definition: u64,
         sent: Sent,
     ) -> Result<Option<OutgoingValues>, Failure> {
-        let mut snapshot = SentRecord::new(definition, sent, &self.key);
-        if let Some(before) = self.sent.get(identity) {
-            if before.values == snapshot.values {
-                snapshot.unreceived = before.unreceived;
-            }
-            if *before == snapshot {
-                return Ok(None);
-            }
+        let snapshot = SentRecord::new(definition, sent, &self.key);
+        if self.sent.get(identity) == Some(&snapshot) {
+            return Ok(None);
         }
         let text = snapshot.to_text(identity, &self.key, &self.host)?;
         Ok(Some(OutgoingValues { snapshot, text }))
