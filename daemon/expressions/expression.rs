@@ -79,6 +79,14 @@ impl Expression {
         names
     }
 
+    /// Returns each mention of a name, also repeated ones: an operator can copy the value for each.
+    #[must_use]
+    pub fn mentions(&self) -> Vec<String> {
+        let mut mentions = Vec::new();
+        collect_mentions(&self.inner.node, &mut mentions);
+        mentions
+    }
+
     /// Returns true if the expression calls a function: its arguments are copied.
     #[must_use]
     pub fn calls_function(&self) -> bool {
@@ -143,6 +151,13 @@ impl Expression {
 }
 
 /// Returns true if a node or a part of it calls a function.
+fn collect_mentions(node: &Node, mentions: &mut Vec<String>) {
+    if let NodeKind::Path(path) = &node.kind {
+        mentions.push(path.join("."));
+    }
+    node.visit_children(&mut |child| collect_mentions(child, mentions));
+}
+
 fn has_call(node: &Node) -> bool {
     let mut found = matches!(node.kind, NodeKind::Call(..));
     node.visit_children(&mut |child| found |= has_call(child));

@@ -9,7 +9,7 @@ use tokio::task::JoinError;
 #[derive(Debug, Error)]
 pub(super) enum GraphError {
     /// The graph has errors.
-    #[error(transparent)]
+    #[error("{}", .0.without_values())]
     Rejected(#[from] Rejected),
     /// The thread that read the graph panicked.
     #[error("reading the graph panicked: {0}")]

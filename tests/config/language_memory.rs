@@ -94,6 +94,36 @@ fn accepted_lists_take_little_memory() {
     refused(&[("web.yaml", &format!("graph: g\n{wrong}")), ("facts.yaml", &facts)], "all");
 }
 
+/// A long text that one expression names again and again, or cuts into many parts; many tags in one line.
+#[test]
+fn repeated_names_and_parts_are_bounded() {
+    let text = "x".repeat(1 << 20);
+    let all = |name: &str| vec![name; 1000].join(",");
+    let with = |text: &str, when: &str| {
+        format!(
+            "graph: g\nvars: {{s: \"{text}\"}}\nresources:\n  noop:\n  - {{name: a, when: '{when}'}}\n"
+        )
+    };
+    let much = "the expression reads more than 32 MiB of values";
+    refused(&[("web.yaml", &with(&text, &format!("[{}] | length > 1", all("vars.s"))))], much);
+    let one = with(&text, &format!("vars.s in [{}]", all("vars.s")));
+    refused(&[("web.yaml", &one)], much);
+    let commas = ",".repeat(1_000_000);
+    let split = with(&commas, "vars.s | split(\",\") | length > 1");
+    refused(&[("web.yaml", &split)], "`split` gives more than 200000 parts");
+    let template = |of: &str| {
+        format!(
+            "graph: g\nvars: {{s: \"{commas}\"}}\nresources:\n  file:\n  - {{name: /a, template: {{text: \"{{{{ {of} }}}}\"}}}}\n"
+        )
+    };
+    for of in ["vars.s|list|length", "vars.s|split(',')|length"] {
+        refused(&[("web.yaml", &template(of))], "out of fuel");
+    }
+    let tags = vec!["!x y"; 100_000].join(",");
+    let tags = format!("graph: g\nvars: {{a: [{tags}]}}\nresources: {{}}\n");
+    refused(&[("web.yaml", &tags)], "YAML tags are not supported");
+}
+
 /// A large list of maps that each condition copies, and one that each template reads.
 #[test]
 fn repeated_reads_are_bounded() {

@@ -64,7 +64,8 @@ fn json_commands_reject_in_json() {
         assert_eq!(problems.len(), 2, "{answer}");
         assert!(problems.iter().all(|p| p["places"][0]["line"] == 2), "{answer}");
     }
-    host.graph("graph: g\n").ask(&["check", "--json"]).exits(0);
+    host.graph("graph: g\n").ask(&["check", "--json"]).exits(65);
+    host.ask(&["check", "--json", "--allow-empty"]).exits(0);
 }
 
 /// S-10: alias bombs are rejected quickly.

@@ -41,7 +41,9 @@ fn every_command_takes_selectors() {
         .says("hint: name one of them: kind[name]");
     host.ask_daemon(&["show", "file[*]"]).exits(64).says("selects 4 resources: ");
     host.ask_daemon(&["pause", "svc[*]"]).exits(64).says("no such resource: svc[*]");
-    host.ask_daemon(&["pause", "-l", "tier=web"]).exits(64).says("label:tier=web");
+    host.ask_daemon(&["pause", "-l", "tier=web"])
+        .exits(64)
+        .says("no resource has the label tier=web");
     let whole = host.ask_daemon(&["status"]);
     whole.exits(0).prints_nothing_of("paused");
 }
@@ -96,7 +98,9 @@ fn labels_select_resources_of_a_daemon() {
         .prints("file[a]")
         .prints("file[b]")
         .prints_nothing_of("file[c]");
-    host.ask_daemon(&["pause", "-l", "tier=nosuch"]).exits(64).says("label:tier=nosuch");
+    host.ask_daemon(&["pause", "-l", "tier=nosuch"])
+        .exits(64)
+        .says("no resource has the label tier=nosuch");
 }
 
 /// A reload that changes only labels changes the selection, and runs nothing.

@@ -50,6 +50,7 @@ pub(in crate::config) fn parse_counted<'t>(
     let mut builder = Builder {
         source,
         problems,
+        tags: 0,
         tree: Tree::default(),
         weights: Vec::new(),
         open: Vec::new(),
@@ -84,9 +85,14 @@ struct Open {
     key: Option<usize>,
 }
 
+/// The number of tags from which further ones are not reported.
+const MOST_TAGS: usize = 100;
+
 struct Builder<'t, 'p> {
     source: &'t SourceFile,
     problems: &'p mut Problems,
+    /// The number of tags so far.
+    tags: usize,
     tree: Tree<'t>,
     /// The size of each node, as far as read.
     weights: Vec<Weight>,
@@ -159,7 +165,10 @@ impl<'t> Builder<'t, '_> {
     }
 
     fn refuse_tag(&mut self, tagged: bool, tag: Option<Span>, span: Span) {
-        if tagged {
+        // A line of thousands of tags is searched for each of them.
+        let is_shown = self.tags < MOST_TAGS;
+        self.tags += usize::from(tagged);
+        if tagged && is_shown {
             let tag = tag.unwrap_or(span);
             let place = self.source.place(tag);
             let (line, _) = self.source.line_text(tag.start);

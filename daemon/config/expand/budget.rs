@@ -22,6 +22,8 @@ const MOST_BYTES: usize = 32 << 20;
 const BYTES_OF_RESOURCE: usize = 2 << 10;
 /// The maximum number of bytes that all expressions read.
 const MOST_READ: usize = 256 << 20;
+/// The maximum number of bytes that one expression reads, with each mention of a name.
+const MOST_READ_AT_ONCE: usize = 32 << 20;
 /// The share of a list or map that counts as read if no function copies it.
 const SHARE_OF_READ: usize = 16;
 /// The number of times that a list or map counts as read if a function copies it.
@@ -148,6 +150,16 @@ impl Expander<'_> {
         self.exceed(context, context.tree().span(node), (&what, &of))
     }
 
+    /// Returns true if one evaluation reads more than its maximum, with each mention of a name.
+    pub(in crate::config::expand) fn reads_too_much(
+        context: &Context,
+        mentions: &[String],
+        is_copied: bool,
+    ) -> bool {
+        let read = mentions.iter().map(|name| read_size(&context.scope, (name, is_copied)));
+        read.fold(0, usize::saturating_add) > MOST_READ_AT_ONCE
+    }
+
     /// Counts the bytes that an expression reads; returns false when the limit is exceeded.
     pub(in crate::config::expand) fn count_read<'names>(
         &mut self,
@@ -196,7 +208,7 @@ impl Expander<'_> {
 
 /// Returns the size of the value that a name stands for. Facts are small, and are not collected for this.
 fn read_size(scope: &Scope, (name, is_copied): (&str, bool)) -> usize {
-    if name.starts_with("facts") {
+    if name.starts_with("facts") && !name.starts_with("facts.local") {
         return 0;
     }
     let value = value_ref(scope, name);

@@ -272,7 +272,15 @@ impl Expander<'_> {
         if let Some(unknown) = unknown {
             return Outcome::Unknown(unknown);
         }
-        if !self.count_read(context, &names, expression.calls_function()) {
+        let (mentions, is_copied) = (expression.mentions(), expression.calls_function());
+        if Self::reads_too_much(context, &mentions, is_copied) {
+            let what = "the expression reads more than 32 MiB of values";
+            let hint = "name a large text once, or read it in a template";
+            let problem = Problem::new(Code::Expression, what).hint(hint);
+            self.report_at(context, written.span_at(0), problem);
+            return Outcome::Failed;
+        }
+        if !self.count_read(context, &mentions, is_copied) {
             let problem = "the expressions of the graph read more than 256 MiB of values";
             return self.exceed_at(context, written, problem);
         }

@@ -64,6 +64,8 @@ pub struct Problem {
     pub what: String,
     /// Advice for the user.
     pub hint: Option<String>,
+    /// True if the advice repeats a value of the file: a daemon neither logs, stores nor sends it.
+    pub quotes_source: bool,
     /// The places, the most important one first; empty for a problem outside of any file.
     pub places: Vec<Place>,
 }
@@ -79,6 +81,7 @@ impl Problem {
             severity: Severity::Error,
             what: shorten(&clean(what.as_ref()), LONGEST),
             hint: None,
+            quotes_source: false,
             places: Vec::new(),
         }
     }
@@ -95,6 +98,12 @@ impl Problem {
     pub fn hint(mut self, hint: impl AsRef<str>) -> Self {
         self.hint = Some(clean(hint.as_ref()));
         self
+    }
+
+    /// Adds advice that repeats a value of the file. A daemon leaves it out, as it leaves out source lines.
+    #[must_use]
+    pub fn hint_with_value(self, hint: impl AsRef<str>) -> Self {
+        Self { quotes_source: true, ..self.hint(hint) }
     }
 
     /// Adds advice, if there is some.

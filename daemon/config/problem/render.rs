@@ -35,12 +35,18 @@ impl Rejected {
     /// Returns the text for a terminal, with source lines in which possible secrets are masked.
     #[must_use]
     pub fn with_source(&self) -> String {
-        WithSource(self).to_string()
+        With(self, Shown::Lines).to_string()
     }
 
-    fn write(&self, f: &mut fmt::Formatter<'_>, with_source: bool) -> fmt::Result {
+    /// Returns the text that a daemon logs, stores and sends: without values of the file (M4).
+    #[must_use]
+    pub fn without_values(&self) -> String {
+        With(self, Shown::NoValues).to_string()
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>, shown: Shown) -> fmt::Result {
         for problem in &self.problems {
-            problem.write(f, with_source)?;
+            problem.write(f, shown)?;
             writeln!(f)?;
         }
         let errors = self.problems.iter().filter(|p| p.severity == Severity::Error).count();
@@ -58,30 +64,41 @@ impl Rejected {
 
 impl fmt::Display for Rejected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write(f, false)
+        self.write(f, Shown::Values)
     }
 }
 
 impl std::error::Error for Rejected {}
 
-/// A wrapper that displays source lines too.
-struct WithSource<T>(T);
+/// The parts of the source that a text shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shown {
+    /// Source lines, and advice that repeats values.
+    Lines,
+    /// Advice that repeats values.
+    Values,
+    /// Neither.
+    NoValues,
+}
 
-impl fmt::Display for WithSource<&Rejected> {
+/// A wrapper that displays these parts.
+struct With<T>(T, Shown);
+
+impl fmt::Display for With<&Rejected> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.write(f, true)
+        self.0.write(f, self.1)
     }
 }
 
-impl fmt::Display for WithSource<&Problem> {
+impl fmt::Display for With<&Problem> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.write(f, true)
+        self.0.write(f, self.1)
     }
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write(f, false)
+        self.write(f, Shown::Values)
     }
 }
 
@@ -89,10 +106,10 @@ impl Problem {
     /// Returns the text for a terminal, with the source lines.
     #[must_use]
     pub fn with_source(&self) -> String {
-        WithSource(self).to_string()
+        With(self, Shown::Lines).to_string()
     }
 
-    fn write(&self, f: &mut fmt::Formatter<'_>, with_source: bool) -> fmt::Result {
+    fn write(&self, f: &mut fmt::Formatter<'_>, shown: Shown) -> fmt::Result {
         if let Some(place) = self.places.first() {
             address(f, place)?;
         }
@@ -104,14 +121,14 @@ impl Problem {
             if at > 0 {
                 writeln!(f, "  {}:{}:{}", place.file, place.line, place.column)?;
             }
-            if with_source {
+            if shown == Shown::Lines {
                 snippet(f, place)?;
             }
             for used in &place.chain {
                 writeln!(f, "  {used}")?;
             }
         }
-        match &self.hint {
+        match self.hint.as_ref().filter(|_| shown != Shown::NoValues || !self.quotes_source) {
             Some(hint) => writeln!(f, "  hint: {hint}"),
             None => Ok(()),
         }

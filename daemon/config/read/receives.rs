@@ -61,7 +61,12 @@ impl<'t> Reader<'t, '_> {
             });
             let problem = format!("{what} should be a map of fields, found a string");
             let place = Some(self.place_of(self.value_span(entry)));
-            self.say(Problem::new(Code::Type, problem).hint_if(hint).at(place));
+            let problem = Problem::new(Code::Type, problem);
+            let problem = match hint {
+                Some(hint) => problem.hint_with_value(hint),
+                None => problem,
+            };
+            self.say(problem.at(place));
             return;
         }
         for entry in self.map(entry.value, &what, "a map of fields").unwrap_or_default() {

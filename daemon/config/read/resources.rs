@@ -271,7 +271,7 @@ impl<'t> Reader<'t, '_> {
                 let problem =
                     format!("`{}` of {what} should be a list, found a string", field.name);
                 let place = self.place_of(self.value_span(entry));
-                self.say(Problem::new(Code::Type, problem).hint(hint).at(Some(place)));
+                self.say(Problem::new(Code::Type, problem).hint_with_value(hint).at(Some(place)));
                 None
             }
             (Some(Node::Scalar(scalar)), takes) => {

@@ -77,7 +77,8 @@ impl<'t> Reader<'t, '_> {
         ) {
             let problem = format!("unknown key `{}` in {what}", quoted(entry.key));
             let place = self.place_of(entry.key_span);
-            self.say(Problem::new(Code::UnknownKey, problem).hint(hint).at(Some(place)));
+            let problem = Problem::new(Code::UnknownKey, problem);
+            self.say(problem.hint_with_value(hint).at(Some(place)));
         } else {
             self.unknown(entry.key, entry.key_span, what, &known);
         }

@@ -73,7 +73,9 @@ fn add_function(engine: &mut Environment<'static>, function: &'static Function) 
             for argument in arguments.iter() {
                 charge_parts(state, argument)?;
             }
-            let values = arguments.iter().map(from_engine).collect::<Result<Vec<_>, _>>();
+            let mut room = LARGEST_VALUE;
+            let values = arguments.iter().map(|argument| convert(argument, &mut room));
+            let values = values.collect::<Result<Vec<_>, _>>();
             let count = arguments.len();
             let result = match values {
                 Ok(_) if count < function.least || count > function.most => {
@@ -144,8 +146,8 @@ pub(in crate::expressions) struct Program {
 enum Input {
     /// A value of the scope.
     Name(Vec<String>),
-    /// True if the scope has the value of the previous input.
-    IsPresent,
+    /// True if the scope has the value of this name.
+    IsPresent(Vec<String>),
     /// A text or a float of the expression.
     Constant(Value),
 }
@@ -153,11 +155,11 @@ enum Input {
 impl Program {
     /// Compiles a tree.
     pub(in crate::expressions) fn compile(node: &Node) -> Result<Self, ExpressionError> {
-        let mut writer = Writer { text: String::new(), inputs: Vec::new(), places: Vec::new() };
+        let mut writer = Writer::default();
         writer.put("(");
         writer.write(node);
         writer.put(&format!(")|{NOTE}({COUNTER})"));
-        let Writer { text, inputs, places } = writer;
+        let Writer { text, inputs, places, .. } = writer;
         match ENGINE.compile_expression_owned(text) {
             Ok(compiled) => Ok(Self { compiled, inputs, places }),
             Err(error) => {
@@ -170,22 +172,17 @@ impl Program {
     /// Evaluates the expression.
     pub(in crate::expressions) fn run(&self, scope: &Scope<'_>) -> Result<Value, ExpressionError> {
         let mut context = BTreeMap::new();
-        let mut was_present = false;
         let mut own = EngineValues::default();
         let mut shared = scope.engine_values();
         let converter = shared.as_deref_mut().unwrap_or(&mut own);
         for (number, input) in self.inputs.iter().enumerate() {
             let value = match input {
-                Input::Name(path) => {
-                    let found = scope.value_at(path);
-                    was_present = found.is_some();
-                    match found {
-                        Some(value) => converter.convert(value),
-                        // The error shows up if the value is used.
-                        None => failed(absent_message(path)).into(),
-                    }
-                }
-                Input::IsPresent => minijinja::Value::from(was_present),
+                Input::Name(path) => match scope.value_at(path) {
+                    Some(value) => converter.convert(value),
+                    // The error shows up if the value is used.
+                    None => failed(absent_message(path)).into(),
+                },
+                Input::IsPresent(path) => scope.value_at(path).is_some().into(),
                 Input::Constant(value) => converter.convert(value),
             };
             context.insert(format!("v{number}"), value);
@@ -345,10 +342,15 @@ fn convert(value: &minijinja::Value, room: &mut usize) -> Result<Value, String> 
 }
 
 /// Writes a tree as an expression of minijinja.
+#[derive(Default)]
 struct Writer {
     text: String,
     inputs: Vec<Input>,
     places: Vec<(usize, usize, (usize, usize))>,
+    /// The input of each name: a name that is repeated is converted once.
+    names: HashMap<Vec<String>, usize>,
+    /// The name that was written last.
+    last_name: Vec<String>,
 }
 
 impl Writer {
@@ -360,7 +362,7 @@ impl Writer {
             NodeKind::Float(number) => self.put_input(Input::Constant(Value::Float(*number))),
             NodeKind::Text(text) => self.put_input(Input::Constant(Value::Text(text.clone()))),
             NodeKind::List(items) => self.put_list("[", items, "]"),
-            NodeKind::Path(path) => self.put_input(Input::Name(path.clone())),
+            NodeKind::Path(path) => self.put_name(path),
             NodeKind::Key(map, key) => {
                 self.write(map);
                 self.put("[");
@@ -410,7 +412,7 @@ impl Writer {
                 self.put("(");
                 self.write(value);
                 self.put(" if ");
-                self.put_input(Input::IsPresent);
+                self.put_input(Input::IsPresent(self.last_name.clone()));
                 self.put_between([" else ", ")"], [other]);
             }
             NodeKind::Call(function, arguments) => {
@@ -461,6 +463,16 @@ impl Writer {
             self.write(item);
         }
         self.put(close);
+    }
+
+    fn put_name(&mut self, path: &[String]) {
+        self.last_name = path.to_vec();
+        if let Some(number) = self.names.get(path) {
+            self.text.push_str(&format!("v{number}"));
+            return;
+        }
+        self.names.insert(path.to_vec(), self.inputs.len());
+        self.put_input(Input::Name(path.to_vec()));
     }
 
     fn put_input(&mut self, input: Input) {

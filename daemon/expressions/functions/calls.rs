@@ -40,6 +40,9 @@ fn items(arguments: Vec<Value>) -> Result<(Vec<Value>, Vec<Value>), String> {
     }
 }
 
+/// The maximum number of parts of a split text.
+const MOST_PARTS: usize = 200_000;
+
 fn bounded(text: String) -> Computed {
     if text.len() > LONGEST_TEXT { Err(too_long()) } else { Ok(Value::Text(text)) }
 }
@@ -76,6 +79,9 @@ pub(in crate::expressions) fn split(arguments: Vec<Value>) -> Computed {
     let [text, separator] = texts(arguments)?;
     if separator.is_empty() {
         return Err("wants a separator that is not empty".to_owned());
+    }
+    if text.matches(separator.as_str()).take(MOST_PARTS).count() == MOST_PARTS {
+        return Err(format!("gives more than {MOST_PARTS} parts"));
     }
     let parts = text.split(separator.as_str()).map(|part| Value::Text(part.to_owned()));
     Ok(Value::List(parts.collect()))

@@ -39,26 +39,29 @@ const DIFFERENCES: &str = "differences";
 
 /// Returns an event without the values of its differences; their names stay.
 fn without_values(json: &str) -> String {
-    fn hide(value: &mut Value) {
-        match value {
-            Value::Object(fields) => {
-                let differences = fields.get_mut(DIFFERENCES).and_then(Value::as_array_mut);
-                for field in differences.into_iter().flatten().filter_map(Value::as_object_mut) {
-                    for side in ["from", "to"] {
-                        if let Some(value) = field.get_mut(side) {
-                            *value = "not shown".into();
-                        }
-                    }
-                }
-                fields.values_mut().for_each(hide);
-            }
-            Value::Array(values) => values.iter_mut().for_each(hide),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    let mut event = serde_json::from_str(json).unwrap_or_default();
+    hide_values(&mut event);
+    event.to_string()
+}
+
+fn hide_values(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            let differences = fields.get_mut(DIFFERENCES).and_then(Value::as_array_mut);
+            differences.into_iter().flatten().for_each(hide_difference);
+            fields.values_mut().for_each(hide_values);
+        }
+        Value::Array(values) => values.iter_mut().for_each(hide_values),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn hide_difference(difference: &mut Value) {
+    for side in ["from", "to"] {
+        if let Some(value) = difference.get_mut(side) {
+            *value = "not shown".into();
         }
     }
-    let mut event = serde_json::from_str(json).unwrap_or_default();
-    hide(&mut event);
-    event.to_string()
 }
 
 /// Adds data to the lines of a reply, in the form of [`ReplyLine`](crate::api::ReplyLine).

@@ -124,9 +124,7 @@ impl DaemonRequestHandler {
             Request::Events { follow, resources, from, since, most, debug } => {
                 let resources = self.recorded_names(resources).await?;
                 let wanted = Wanted { from, since, resources, most, details: debug };
-                let hides_values = !caller.is_trusted();
-                let telling = EventQuery { events: &self.shared.stream, wanted, hides_values };
-                telling.tell(&self.shared.state_directory, follow, replies).await?;
+                self.tell_events((wanted, follow), caller, replies).await?;
             }
             Request::Workers => {
                 replies.send_data(self.shared.ending.supervisor.report()).await;
@@ -170,6 +168,17 @@ impl DaemonRequestHandler {
             Request::Fault { worker, how } => self.shared.inject(&worker, &how)?,
         }
         Ok(())
+    }
+
+    async fn tell_events(
+        &self,
+        (wanted, follow): (Wanted, bool),
+        caller: Principal,
+        replies: &mut dyn ReplySink,
+    ) -> Result<(), Reply> {
+        let hides_values = !caller.is_trusted();
+        let telling = EventQuery { events: &self.shared.stream, wanted, hides_values };
+        telling.tell(&self.shared.state_directory, follow, replies).await
     }
 
     fn set_log_level(&self, level: String) -> Result<LogLevelSet, Reply> {

@@ -198,9 +198,9 @@ async fn play(seed: u64) -> usize {
             collection.note_hosts(&range, &clocks.read());
         }
         let before = used(&collection);
-        let seen = view.borrow().clone();
-        if seen.revision > 0 && seen.stale.is_none() {
-            collection.update((&seen, &none), (&clocks.read(), GONE_AFTER), false);
+        let known = view.borrow().clone();
+        if known.revision > 0 && known.stale.is_none() {
+            collection.update((&known, &none), (&clocks.read(), GONE_AFTER), false);
         }
         let after = used(&collection);
         let count = vanished.len();

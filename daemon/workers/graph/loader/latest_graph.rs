@@ -73,7 +73,8 @@ impl ReloadRequest {
         let options = self.live.options(Options { refuse_empty: false, ..graph.options });
         let read = tokio::task::spawn_blocking(move || {
             let loaded = config::load_texts(latest.texts()?, &options).inspect_err(|rejected| {
-                tracing::warn!(event = "warning", "the running graph is now rejected: {rejected}");
+                let why = rejected.without_values();
+                tracing::warn!(event = "warning", "the running graph is now rejected: {why}");
             });
             loaded.ok()
         });

@@ -194,7 +194,7 @@ impl ReloadRequest {
         let expand = move || config::load_texts(texts.to_vec(), &options);
         let expanded = match life.during(tokio::task::spawn_blocking(expand)).await {
             Ok(Ok(graph)) => Ok(Box::new(graph)),
-            Ok(Err(rejected)) => Err(rejected.to_string()),
+            Ok(Err(rejected)) => Err(rejected.without_values()),
             Err(panic) => Err(format!("the expansion panicked: {panic}")),
         };
         let (differs, names) = this.live.end_expansion(expanded.as_deref().ok());

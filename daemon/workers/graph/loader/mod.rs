@@ -446,7 +446,7 @@ impl LastRead {
     fn result_of(loaded: &Result<LoadedGraph, Rejected>) -> String {
         match loaded {
             Ok(graph) => format!("{:016x}", graph.hash),
-            Err(rejected) => rejected.to_string(),
+            Err(rejected) => rejected.without_values(),
         }
     }
 }

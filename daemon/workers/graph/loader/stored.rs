@@ -108,9 +108,10 @@ impl ReloadRequest {
             let packed = LatestGraph::pack(0, &kept.texts);
             let loaded = config::load_texts(kept.texts, &options);
             let loaded = loaded.inspect_err(|rejected| {
+                let why = rejected.without_values();
                 tracing::warn!(
                     event = "warning",
-                    "the last-good graph cannot be used either: {rejected}"
+                    "the last-good graph cannot be used either: {why}"
                 );
             });
             Some((kept.at, packed, loaded.ok()?))
