@@ -187,3 +187,19 @@ fn a_tag_beyond_the_last_column_is_refused() {
     );
     accepted(&[("web.yaml", graph), ("a.j2", &format!("{{{{ 1 }}}}{long}\n{{{{ 2 }}}}"))]);
 }
+
+/// A quote that ends a value too early, an open bracket beside a quoted expression, and modules in the wrong place.
+#[test]
+fn quotes_and_modules_name_the_line_to_write() {
+    let with = |body: &str| format!("graph: g\nvars: {{x: a}}\n{body}");
+    let quote = with("resources:\n  noop:\n  - {name: a, when: 'vars.x == 'a''}\n");
+    answers(&[("web.yaml", &quote)], &["write `when: 'vars.x == \"a\"'"]);
+    let bracket = with("resources:\n  noop: [{name: \"a${vars.x}\"}\n");
+    let said = Tree::new(&[("web.yaml", &bracket)]).problems(&with_facts());
+    assert!(!said.contains("quote expressions"), "{said}");
+    let module = ("m/module.yaml", "module: m\nresources: {noop: [a]}\n");
+    let include = with("include: m/module.yaml\nresources: {noop: [b]}\n");
+    answers(&[("web.yaml", &include), module], &["modules: [{use: FOLDER, as: NAME}]"]);
+    let file = with("modules: [{use: m/module.yaml, as: a}]\n");
+    answers(&[("web.yaml", &file), module], &["did you mean `m`?"]);
+}

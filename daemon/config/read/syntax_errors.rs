@@ -143,6 +143,15 @@ fn mistaken_expression(line: &str) -> Option<(String, Option<&'static str>)> {
             && !rest.trim().is_empty()
         {
             let other = if quote == '"' { '\'' } else { '"' };
+            let inner = value.trim_end().get(1..).and_then(|rest| rest.strip_suffix(quote));
+            if let Some(inner) = inner.filter(|_| !rest.starts_with(' ')) {
+                let inner = inner.replace(quote, &other.to_string());
+                let inner = crate::config::problem::shorten(&inner, 50);
+                let what = format!(
+                    "YAML: the quote inside ends the value: write `when: {quote}{inner}{quote}`"
+                );
+                return Some((what, None));
+            }
             let first = crate::config::problem::shorten(first, 10);
             let rest: String = rest.split_whitespace().take(1).collect();
             let what = format!(
@@ -159,7 +168,8 @@ fn mistaken_expression(line: &str) -> Option<(String, Option<&'static str>)> {
     let at = line.find("${")?;
     let before = line.get(..at).unwrap_or_default();
     let is_in_flow = before.contains(['[', '{']);
-    let is_quoted = before.ends_with(['"', '\'']);
+    // A quote that is open before the expression.
+    let is_quoted = ['"', '\''].into_iter().any(|quote| before.matches(quote).count() % 2 == 1);
     let what = || "YAML: quote expressions inside `[ ]` and `{ }`".to_owned();
     (is_in_flow && !is_quoted).then(|| (what(), Some("write: [\"${vars.x}\"]")))
 }

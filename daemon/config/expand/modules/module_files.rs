@@ -66,6 +66,8 @@ impl Expander<'_> {
         if files.is_empty() {
             let what = format!("`{}` is no module: the folder has no .yaml file", quoted(text));
             let near = self.inputs.nearest_folder(&context.parsed.file.base, text);
+            let of_file = text.strip_suffix(".yaml").and_then(|it| it.rsplit_once('/'));
+            let near = of_file.map(|(folder, _)| folder.to_owned()).or(near);
             let hint = near.map_or_else(
                 || "a module is a folder with a file that begins with `module: NAME`".to_owned(),
                 |near| format!("did you mean `{}`?", quoted(&near)),
