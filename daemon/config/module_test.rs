@@ -56,7 +56,7 @@ pub fn test_module(folder: &Path, kinds: &KindSet) -> Result<Vec<CaseResult>, Pr
 fn run_case((folder, file): (&Path, PathBuf), kinds: &KindSet) -> Result<CaseResult, Problem> {
     let display = file.display().to_string();
     let wrong = |what: String| Problem::new(Code::Type, what).at(Some(whole(&display)));
-    let source = files::read_used(&file, &display)?;
+    let source = files::read_used(&file, &display, (files::LARGEST, files::oversized))?;
     let source = source.ok_or_else(|| wrong("no such file".to_owned()))?;
     let case: Json = serde_yaml::from_str(&source.text)
         .map_err(|error| wrong(format!("the case is not valid YAML: {error}")))?;

@@ -91,7 +91,7 @@ fn file_once(
             return None;
         }
     }
-    let bytes = match steady(path) {
+    let bytes = match steady(path, LARGEST) {
         Ok((bytes, doubt)) => {
             if let Some(doubt) = doubt {
                 problems.push(untrusted(&display, &doubt));
@@ -109,12 +109,21 @@ fn file_once(
     Some(SourceFile::new(&display, path, base, text))
 }
 
-/// Reads a file that a graph file names; `None` if it does not exist.
+/// Returns the problem of one file that is too large.
+pub(in crate::config) fn oversized(display: &str) -> Problem {
+    let what = format!("the file is larger than {} MiB", LARGEST >> 20);
+    let hint = "split the file into several files in one directory";
+    Problem::new(Code::TooLarge, what).hint(hint).at(Some(whole(display)))
+}
+
+/// Reads a file that a graph file names; `None` if it does not exist. A file of more than `most` bytes is refused with
+/// the problem that `too_large` returns, and is not read to its end.
 pub(in crate::config) fn read_used(
     path: &Path,
     display: &str,
+    (most, too_large): (u64, fn(&str) -> Problem),
 ) -> Result<Option<SourceFile>, Problem> {
-    let (bytes, doubt) = match steady(path) {
+    let (bytes, doubt) = match steady(path, most) {
         Ok(read) => read,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unreadable(display, &error)),
@@ -123,6 +132,9 @@ pub(in crate::config) fn read_used(
         && problem.severity == Severity::Error
     {
         return Err(problem);
+    }
+    if bytes.len() as u64 > most {
+        return Err(too_large(display));
     }
     let mut problems = Problems::default();
     let Some(text) = text(display, bytes, &mut problems) else {
@@ -153,7 +165,7 @@ pub(in crate::config) fn list_folders(path: &Path) -> Vec<String> {
 
 fn standard_input(problems: &mut Problems) -> Option<SourceFile> {
     let base = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-    match bounded(io::stdin().lock()) {
+    match bounded(io::stdin().lock(), LARGEST) {
         Ok(bytes) => {
             let text = text("-", bytes, problems)?;
             Some(SourceFile::new("-", PathBuf::from("-"), base, text))
@@ -170,7 +182,7 @@ const AGAIN: (u32, Duration) = (50, Duration::from_millis(10));
 
 /// Reads a file at one moment. During a write in place only the beginning may be visible, and the beginning of a graph
 /// is a valid graph with fewer resources (F-20).
-fn steady(path: &Path) -> io::Result<(Vec<u8>, Option<String>)> {
+fn steady(path: &Path, most: u64) -> io::Result<(Vec<u8>, Option<String>)> {
     for _ in 0..AGAIN.0 {
         // Non-blocking: a pipe without a writer would block this read and all later ones.
         let waits_for_nobody = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
@@ -179,11 +191,11 @@ fn steady(path: &Path) -> io::Result<(Vec<u8>, Option<String>)> {
         if before.file_type().is_fifo() || before.file_type().is_socket() {
             return Err(io::ErrorKind::NotSeekable.into());
         }
-        let bytes = bounded(&file)?;
+        let bytes = bounded(&file, most)?;
         let after = file.metadata()?;
         // Generated files, such as those in /proc, have length 0.
         let length = bytes.len() as u64;
-        let is_all = after.len() == length || after.len() == 0 || length > LARGEST;
+        let is_all = after.len() == length || after.len() == 0 || length > most;
         let is_steady = !after.is_file() || (is_all && version(&before) == version(&after));
         // A file that was replaced meanwhile is read again.
         if is_steady && leads_to(path, &after)? {
@@ -216,9 +228,9 @@ fn version(of: &fs::Metadata) -> (u64, (i64, i64), (i64, i64)) {
 }
 
 /// Reads everything, up to one byte more than the limit.
-fn bounded(reader: impl io::Read) -> io::Result<Vec<u8>> {
+fn bounded(reader: impl io::Read, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    reader.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    reader.take(most + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -242,12 +254,7 @@ fn text(display: &str, bytes: Vec<u8>, problems: &mut Problems) -> Option<String
     let refuse =
         |code, what: &str, hint: &str| Problem::new(code, what).hint(hint).at(Some(whole(display)));
     if bytes.len() as u64 > LARGEST {
-        let what = format!("the file is larger than {} MiB", LARGEST >> 20);
-        problems.push(refuse(
-            Code::TooLarge,
-            &what,
-            "split the file into several files in one directory",
-        ));
+        problems.push(oversized(display));
         return None;
     }
     if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {

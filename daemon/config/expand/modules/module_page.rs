@@ -63,7 +63,7 @@ pub struct ModuleResource {
 pub fn module_folder(path: &Path) -> Option<PathBuf> {
     let path = std::path::absolute(path).ok()?;
     let is_part = |file: &PathBuf| {
-        let source = files::read_used(file, "").ok().flatten();
+        let source = files::read_used(file, "", (files::LARGEST, files::oversized)).ok().flatten();
         source.is_some_and(|source| source.text.lines().any(|line| line.starts_with("module:")))
     };
     if !path.is_dir() {

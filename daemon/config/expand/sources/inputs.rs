@@ -137,7 +137,8 @@ impl Inputs {
             found.map(|at| stored.swap_remove(at))
         } else {
             self.sought.insert(path.clone());
-            files::read_used(&path, display)?
+            let room = (MOST_TEXT - self.bytes.min(MOST_TEXT)) as u64;
+            files::read_used(&path, display, (room, too_large))?
         };
         if let Some(source) = &source {
             let bytes = self.bytes + source.text.len();
