@@ -77,8 +77,8 @@ impl Exec {
         own.chain(named.map(PathBuf::from)).collect()
     }
 
-    /// Returns the files that decide about a guard command: each argument that is the absolute path of a regular file, or
-    /// of nothing as yet, and the table that `getent passwd NAME` or `getent group NAME` reads.
+    /// Returns the files that decide about a guard command: each argument that is the absolute path of a regular file,
+    /// or of nothing as yet, and the table that `getent passwd NAME` or `getent group NAME` reads.
     pub(super) fn guard_files(&self) -> Vec<PathBuf> {
         let guards = self.guards.only_if.iter().chain(&self.guards.unless);
         let mut files: Vec<PathBuf> = Vec::new();

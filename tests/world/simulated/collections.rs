@@ -1,5 +1,5 @@
-//! Collections in the simulated world: the exports of twelve hosts as one host uses them, under faults, deaths of hosts,
-//! restarts and steps of the clock of the collecting host.
+//! Collections in the simulated world: the exports of twelve hosts as one host uses them, under faults, deaths of
+//! hosts, restarts and steps of the clock of the collecting host.
 
 use super::world::{Faults, Random, Servers, SimulatedWorld};
 use super::{in_virtual_time, seeds};

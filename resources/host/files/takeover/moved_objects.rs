@@ -344,7 +344,8 @@ fn is_closed_to_movers(
 }
 
 /// Returns the entries of a directory that a change judges: all but links, files of root, and files that others can
-/// read. A sticky directory protects only its directories: any user can move another object of a different user into it.
+/// read. A sticky directory protects only its directories: any user can move another object of a different user into
+/// it.
 fn entries(handle: &OwnedFd, only_directories: bool) -> Result<HashSet<Name>, Fault> {
     let directory = open_listed(handle, Path::new("."))?;
     let mut found = HashSet::new();

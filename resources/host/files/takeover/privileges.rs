@@ -27,9 +27,9 @@ impl Files {
         Err(Fault::refused(said("give rights to", spot.path(), why).hint(hint)))
     }
 
-    /// Rejects restoring set-id bits of a file whose content a stranger could have changed since, or that a stranger could
-    /// have put at this name. The owner of a set-user-ID program may choose its content, but not that of a set-group-ID
-    /// program.
+    /// Rejects restoring set-id bits of a file whose content a stranger could have changed since, or that a stranger
+    /// could have put at this name. The owner of a set-user-ID program may choose its content, but not that of a
+    /// set-group-ID program.
     pub(in crate::host::files) fn guard_set_id(
         &self,
         spot: &Entry<'_>,
