@@ -113,11 +113,13 @@ impl Exec {
     }
 }
 
-/// Returns true for a regular file, and for a path that the command itself may create.
+/// Returns true for a regular file, and for a path that the command itself may create in a directory.
 fn is_file_or_missing(path: &Path) -> bool {
     match path.metadata() {
         Ok(found) => found.is_file(),
-        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+        Err(error) => {
+            error.kind() == std::io::ErrorKind::NotFound && path.parent().is_some_and(Path::is_dir)
+        }
     }
 }
 

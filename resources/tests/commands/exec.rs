@@ -369,11 +369,12 @@ fn files_that_a_guard_reads_are_watched() {
     fs::write(&read, "x").unwrap();
     let guard = format!("grep -q x {} /nowhere/else", read.display());
     let footprint = exec([text("ifcmd", guard)]).footprint();
-    assert_eq!(
-        footprint.guard_watches,
-        std::slice::from_ref(&read),
-        "a missing file is not watched"
-    );
+    assert_eq!(footprint.guard_watches, std::slice::from_ref(&read), "no directory is there");
+    let guard = format!("test -e {}", folder.path().join("made").display());
+    let footprint = exec([text("nifcmd", guard)]).footprint();
+    assert_eq!(footprint.guard_watches, [folder.path().join("made")], "the command may make it");
+    let guard = format!("grep -q x {}", read.display());
+    let footprint = exec([text("ifcmd", guard)]).footprint();
     assert!(footprint.watch.contains(&WatchSource::Path { path: read, below: false }));
     let footprint = exec([text("nifcmd", "getent passwd alice")]).footprint();
     assert_eq!(footprint.guard_watches, [Path::new("/etc/passwd")]);

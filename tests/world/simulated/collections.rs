@@ -211,7 +211,14 @@ async fn play(seed: u64) -> usize {
             settled_at.get_or_insert(step);
         }
     }
-    assert!(settled_at.is_some(), "seed {seed}: the collection never is that of the world");
+    let exported = truth.exports.iter().filter(|(_, (is, _))| *is).map(|(key, _)| key.clone());
+    let (exported, used) = (exported.collect::<BTreeSet<_>>(), used(&collection));
+    let missing: Vec<_> = exported.difference(&used).collect();
+    let more: Vec<_> = used.difference(&exported).collect();
+    assert!(
+        settled_at.is_some(),
+        "seed {seed}: the collection never is that of the world: without {missing:?}, with {more:?}"
+    );
     all_vanished
 }
 
