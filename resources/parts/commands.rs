@@ -95,16 +95,24 @@ pub(crate) fn failed(command: &Command, finished: &Finished) -> Failure {
         what.push_str(&format!("\n{line}"));
     }
     let own = rustix::process::geteuid().as_raw();
-    let trouble = Failure::new(what);
+    let trouble = mark_passing(Failure::new(what));
     if own == 0 {
         return trouble;
     }
     trouble.hint(format!("steadfast runs as uid {own}; most changes of a host need root"))
 }
 
+/// Marks the failure of a tool that names a read-only or full file system: it is tried again without an event.
+fn mark_passing(trouble: Failure) -> Failure {
+    let passes = ["Read-only file system", "No space left on device"];
+    let is_passing = passes.into_iter().any(|words| trouble.what.contains(words));
+    if is_passing { trouble.passing() } else { trouble }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{command, failed};
+    use super::{command, failed, mark_passing};
+    use crate::failure::Failure;
     use crate::host::{Captured, End, Finished};
 
     #[test]
@@ -116,5 +124,12 @@ mod tests {
         let first = what.lines().next().unwrap();
         assert!(first.chars().count() <= 100 && first.contains("ended with code 3"), "{what}");
         assert!(what.contains(&program), "{what}");
+    }
+
+    #[test]
+    fn a_read_only_file_system_passes() {
+        let says = |what: &str| mark_passing(Failure::new(what)).passes;
+        assert!(says("dpkg-divert ended with code 2\nrename: Read-only file system"));
+        assert!(!says("dpkg-divert ended with code 2\nrename: Permission denied"));
     }
 }
