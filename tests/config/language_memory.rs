@@ -127,10 +127,9 @@ fn repeated_names_and_parts_are_bounded() {
 /// A file that is too large is not read to its end.
 #[test]
 fn large_files_are_not_read_whole() {
-    let graph = "graph: g\nvars_files: v.yaml\nresources: {}\n";
-    let values = format!("a: \"{}\"\n", "ä".repeat(40 << 20));
-    let message = "the files of a graph with expressions exceed 12 MiB";
-    refused(&[("web.yaml", graph), ("v.yaml", &values)], message);
+    // A file without an end.
+    let graph = "graph: g\nvars_files: /dev/zero\nresources: {}\n";
+    refused(&[("web.yaml", graph)], "the files of a graph with expressions exceed 12 MiB");
 }
 
 /// A large list of maps that each condition copies, and one that each template reads.

@@ -81,7 +81,7 @@ fn a_refresh_owed_by_a_failed_run_outlives_the_daemon() {
 graph: half
 resources:
   exec:
-  - {{name: half, shell: /bin/sh, cmd: "echo x >> $DIR/half; exit 1", nifcmd: "ls $DIR | grep -qx half"}}
+  - {{name: half, shell: /bin/sh, cmd: "echo x >> $DIR/half; exit 1", nifshell: /bin/sh, nifcmd: "ls $DIR | grep -qx half"}}
   - {TOLD}, subscribe: "exec[half]"}}
 "#
     ));

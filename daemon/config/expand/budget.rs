@@ -154,9 +154,9 @@ impl Expander<'_> {
     pub(in crate::config::expand) fn reads_too_much(
         context: &Context,
         mentions: &[String],
-        is_copied: bool,
     ) -> bool {
-        let read = mentions.iter().map(|name| read_size(&context.scope, (name, is_copied)));
+        // The work of a function bounds the copies of lists and maps.
+        let read = mentions.iter().map(|name| read_size(&context.scope, (name, false)));
         read.fold(0, usize::saturating_add) > MOST_READ_AT_ONCE
     }
 

@@ -273,7 +273,7 @@ impl Expander<'_> {
             return Outcome::Unknown(unknown);
         }
         let (mentions, is_copied) = (expression.mentions(), expression.calls_function());
-        if Self::reads_too_much(context, &mentions, is_copied) {
+        if Self::reads_too_much(context, &mentions) {
             let what = "the expression reads more than 32 MiB of values";
             let hint = "name a large text once, or read it in a template";
             let problem = Problem::new(Code::Expression, what).hint(hint);

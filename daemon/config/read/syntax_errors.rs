@@ -143,7 +143,8 @@ fn mistaken_expression(line: &str) -> Option<(String, Option<&'static str>)> {
             && !rest.trim().is_empty()
         {
             let other = if quote == '"' { '\'' } else { '"' };
-            let inner = value.trim_end().get(1..).and_then(|rest| rest.strip_suffix(quote));
+            let whole = value.trim_end_matches([' ', '}', ']']);
+            let inner = whole.get(1..).and_then(|rest| rest.strip_suffix(quote));
             if let Some(inner) = inner.filter(|_| !rest.starts_with(' ')) {
                 let inner = inner.replace(quote, &other.to_string());
                 let inner = crate::config::problem::shorten(&inner, 50);
