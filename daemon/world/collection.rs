@@ -109,10 +109,10 @@ impl Collection {
         self.merge((seen, gone), (now, gone_after), takes_all)
     }
 
-    /// Returns true if this host knows exports of others, so that their hosts matter.
+    /// Returns true if this host knows exports of others, or has dropped those of a lost host, so that the hosts matter.
     #[must_use]
     pub fn needs_hosts(&self) -> bool {
-        !self.exports.is_empty()
+        !self.exports.is_empty() || !self.lost.is_empty()
     }
 
     /// Notes which exporting hosts are there: each host that runs has a key under its lease.
@@ -125,12 +125,12 @@ impl Collection {
             .collect();
         for key in self.exports.keys() {
             let host = key.split('/').next().unwrap_or_default();
-            if present.contains(host) {
-                self.lost.remove(host);
-            } else {
+            if !present.contains(host) {
                 self.lost.entry(host.to_owned()).or_insert(now);
             }
         }
+        // Also a host whose exports have all vanished returns.
+        self.lost.retain(|host, _| !present.contains(host.as_str()));
         // The next update judges again.
         self.is_begun = false;
     }
