@@ -109,7 +109,8 @@ impl Collection {
         self.merge((seen, gone), (now, gone_after), takes_all)
     }
 
-    /// Returns true if this host knows exports of others, or has dropped those of a lost host, so that the hosts matter.
+    /// Returns true if this host knows exports of others, or has dropped those of a lost host, so that the hosts
+    /// matter.
     #[must_use]
     pub fn needs_hosts(&self) -> bool {
         !self.exports.is_empty() || !self.lost.is_empty()

@@ -312,6 +312,10 @@ impl Expander<'_> {
                             .to_owned()
                     }
                     (true, "secrets") => "declare a param of type secret".to_owned(),
+                    (false, "module") => {
+                        "the file is a module: write modules: [{use: FOLDER, as: NAME}] instead of `include`"
+                            .to_owned()
+                    }
                     _ => near.unwrap_or_else(|| format!("valid keys: {}", known.join(", "))),
                 };
                 let what = format!("unknown key `{}`", quoted(&text));

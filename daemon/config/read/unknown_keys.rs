@@ -124,12 +124,7 @@ impl<'t> Reader<'t, '_> {
         known: &[&str],
     ) {
         let what = what.to_string();
-        let hint = if key == "module" && !known.contains(&"module") {
-            "the file is a module: write modules: [{use: FOLDER, as: NAME}] instead of `include`"
-                .to_owned()
-        } else {
-            hint_for_unknown(key, known, explained_topic(&what))
-        };
+        let hint = hint_for_unknown(key, known, explained_topic(&what));
         let problem = format!("unknown key `{}` in {what}", quoted(key));
         let place = self.place_of(span);
         self.say(Problem::new(Code::UnknownKey, problem).hint(hint).at(Some(place)));

@@ -226,8 +226,12 @@ async fn play(seed: u64) -> usize {
 #[test]
 fn a_collection_shrinks_slowly_and_loses_nothing() {
     let mut vanished = 0;
-    for seed in seeds().into_iter().take(10) {
+    // A course of 33 hours takes a quarter of a minute in a debug build.
+    let is_asked =
+        ["STEADFAST_SEED", "STEADFAST_SEEDS"].iter().any(|it| std::env::var_os(it).is_some());
+    let most = if is_asked { usize::MAX } else { 2 };
+    for seed in seeds().into_iter().take(most) {
         vanished += in_virtual_time(play(seed));
     }
-    assert!(vanished > 10, "{vanished} exports vanished");
+    assert!(vanished > 4, "{vanished} exports vanished");
 }
