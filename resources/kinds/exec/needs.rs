@@ -83,10 +83,15 @@ impl Exec {
         let guards = self.guards.only_if.iter().chain(&self.guards.unless);
         let mut files: Vec<PathBuf> = Vec::new();
         for guard in guards {
-            let arguments = guard.argv.iter().skip(1);
-            let paths = arguments.flat_map(|word| argv::paths_in(word)).map(PathBuf::from);
+            let paths = guard.argv.iter().skip(1).flat_map(|word| {
+                let is_read = move |path: &&str| {
+                    // The text of a shell can write a file that does not exist.
+                    Path::new(path).is_file() || (word == path && may_be_made(Path::new(path)))
+                };
+                argv::paths_in(word).filter(is_read).map(PathBuf::from)
+            });
             let tables = account_tables(&guard.argv).into_iter().map(PathBuf::from);
-            for path in paths.filter(|path| is_file_or_missing(path)).chain(tables) {
+            for path in paths.chain(tables) {
                 if !files.contains(&path) {
                     files.push(path);
                 }
@@ -113,14 +118,11 @@ impl Exec {
     }
 }
 
-/// Returns true for a regular file, and for a path that the command itself may create in a directory.
-fn is_file_or_missing(path: &Path) -> bool {
-    match path.metadata() {
-        Ok(found) => found.is_file(),
-        Err(error) => {
-            error.kind() == std::io::ErrorKind::NotFound && path.parent().is_some_and(Path::is_dir)
-        }
-    }
+/// Returns true for a path of nothing in a directory: the command itself may create it.
+fn may_be_made(path: &Path) -> bool {
+    let found = path.metadata();
+    found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+        && path.parent().is_some_and(Path::is_dir)
 }
 
 /// Returns the tables of accounts that a guard reads by `getent`.
