@@ -74,9 +74,7 @@ impl Expression {
     /// Returns the dotted names that the expression uses, in alphabetic order: `facts.cpu.count`, `vars.sites`.
     #[must_use]
     pub fn dependencies(&self) -> BTreeSet<String> {
-        let mut names = BTreeSet::new();
-        collect_names(&self.inner.node, &mut names);
-        names
+        self.mentions().into_iter().collect()
     }
 
     /// Returns each mention of a name, also repeated ones: an operator can copy the value for each.
@@ -150,7 +148,7 @@ impl Expression {
     }
 }
 
-/// Returns true if a node or a part of it calls a function.
+/// Adds each mention of a name in a node.
 fn collect_mentions(node: &Node, mentions: &mut Vec<String>) {
     if let NodeKind::Path(path) = &node.kind {
         mentions.push(path.join("."));
@@ -158,6 +156,7 @@ fn collect_mentions(node: &Node, mentions: &mut Vec<String>) {
     node.visit_children(&mut |child| collect_mentions(child, mentions));
 }
 
+/// Returns true if a node or a part of it calls a function.
 fn has_call(node: &Node) -> bool {
     let mut found = matches!(node.kind, NodeKind::Call(..));
     node.visit_children(&mut |child| found |= has_call(child));
@@ -181,12 +180,4 @@ fn collect_unknown_names(
         _ => {}
     }
     node.visit_children(&mut |child| collect_unknown_names(child, environment, problems));
-}
-
-/// Adds the names that a node uses.
-fn collect_names(node: &Node, names: &mut BTreeSet<String>) {
-    if let NodeKind::Path(path) = &node.kind {
-        names.insert(path.join("."));
-    }
-    node.visit_children(&mut |child| collect_names(child, names));
 }
