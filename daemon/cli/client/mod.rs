@@ -124,7 +124,7 @@ pub(super) fn asking(work: impl Future<Output = Result<Exit, Exit>>) -> Exit {
 fn refuse(why: &Unanswered) -> Exit {
     let (exit, hint) = match why {
         Unanswered::NoDaemon(_) if is_beside_root() => (Exit::NoDaemon, ASK_FOR_ACCESS),
-        Unanswered::Denied(why) if why.starts_with("permission denied") && is_beside_root() => {
+        Unanswered::Denied(why) if why.contains(SHARED_DIRECTORY) && is_beside_root() => {
             (Exit::Permission, ASK_FOR_ACCESS)
         }
         Unanswered::NoDaemon(_) => (

@@ -105,7 +105,7 @@ resources:
     host.write("/etc/systemd/system/fixed.service", "[Service]\nExecStart=/bin/true\n");
     host.write("/usr/lib/systemd/system/shut.service", "[Service]\nExecStart=/bin/true\n");
     host.shell("systemctl mask shut 2>&1");
-    host.write("/etc/systemd/system/wrong.service", "[Service]\nExecStart=relative\n");
+    host.write("/etc/systemd/system/wrong.service", "[Service]\nExecStart=./relative\n");
     host.write(GRAPH, graph);
     let applied = host.run(&["steadfast", "apply", GRAPH]);
     assert_eq!(applied.code, Some(1), "{}{}", applied.stdout, applied.stderr);
