@@ -29,6 +29,7 @@ mod removal;
 mod removal_guard;
 mod resource;
 mod resource_id;
+mod reversed_edits;
 mod secret_text;
 mod sent_slot;
 mod transaction;
@@ -53,10 +54,11 @@ pub use crate::kind::{
 pub use crate::kind_set::KindSet;
 pub use crate::prior_state::{
     After, EDITED_TOGETHER, Enclosure, FieldValues, FormerValue, Loss, NotRecorded, PriorContent,
-    PriorEntry, PriorShape, PriorState, PriorStateRecorder,
+    PriorEdit, PriorEntry, PriorShape, PriorState, PriorStateRecorder,
 };
 pub use crate::removal_guard::{DeclaredPaths, guard_removal};
 pub use crate::resource_id::ResourceId;
+pub use crate::reversed_edits::reverse_edits;
 pub use crate::values::{
     BuiltResource, DeferredResource, InputSlot, MaybeSecret, Origin, Part, Received, Receives,
     ResolvedInput, SendSpec, Sent, SentValue, TemplatePiece, ValueRetention, fits,

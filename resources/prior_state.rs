@@ -134,6 +134,22 @@ impl From<Option<String>> for After {
     }
 }
 
+/// An edit of a part of a text file, with the whole content on both sides.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PriorEdit {
+    /// The content before the edit; empty if there was no file.
+    pub before: Vec<u8>,
+    /// The content after the edit.
+    pub after: Vec<u8>,
+}
+
+impl fmt::Debug for PriorEdit {
+    /// Prints the lengths alone, never the contents.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} to {} bytes", self.before.len(), self.after.len())
+    }
+}
+
 /// The loss that a change causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss<'a> {
@@ -144,6 +160,8 @@ pub struct Loss<'a> {
     pub secret: bool,
     /// The object is undeclared and purged: the change goes ahead even if the history has no room.
     pub purged: bool,
+    /// The new content of the file, if the change edits a part of it: an undo then restores the part alone.
+    pub edited: Option<&'a [u8]>,
     /// The description of the change for people: `created`, `removed`, `content`, `mode`, …
     pub what: &'a str,
 }

@@ -5,10 +5,10 @@ use super::exit::Exit;
 use super::history::{ABSENT, at, now, open, refuse};
 use super::history_list::{after_in_words, one_resource, time_of};
 use super::output::{count, error, plain, print};
-use crate::history::{Entry, HistoryError, Listed, Reader, Undo, Undoable};
+use crate::history::{Entry, HistoryError, Listed, Reader, Undo, UndoStep, Undoable};
 use steadfast_resources::host::files::{AccountKind, account_name, printable};
 use steadfast_resources::kinds::file::unified;
-use steadfast_resources::{FormerValue, KindSet, PriorShape, PriorState};
+use steadfast_resources::{FormerValue, KindSet, PriorShape, PriorState, reverse_edits};
 
 /// Prints the plan of an undo.
 pub(super) fn undo_plan(args: &args::Undo) -> Exit {
@@ -43,10 +43,11 @@ fn show_plan(reader: &Reader, resource: &str, undoable: &Undoable) {
     let entries: Vec<Entry> = entries.into_iter().filter_map(Listed::entry).collect();
     let objects = count(steps.len() + values.len(), "object");
     print(format!("undo of {}: {objects} to restore", plain(resource)));
-    for (path, former) in steps {
-        print(format!("{} {}: {}", sign(former), printable(path), describe(former)));
-        let last = entries.iter().rev().find(|entry| entry.path == *path);
-        if let Some(diff) = last.and_then(|entry| content_diff(reader, entry, former)) {
+    for step in steps {
+        let last = entries.iter().rev().find(|entry| entry.path == step.path);
+        let present = last.and_then(|entry| now(reader, entry).ok());
+        print(headline(step, present.as_deref()));
+        if let Some(diff) = last.and_then(|entry| content_diff(reader, (entry, present), step)) {
             diff.lines().for_each(|line| print(format!("    {}", plain(line))));
         }
     }
@@ -60,6 +61,21 @@ fn show_plan(reader: &Reader, resource: &str, undoable: &Undoable) {
         print(format!("the state is that before change {}, of {}", first.number, time_of(first)));
     }
     print("dependents are not notified: reload or restart a service yourself");
+}
+
+/// Returns the first line of a step: a whole object, or the reversed edits of a text file.
+fn headline(step: &UndoStep, present: Option<&[u8]>) -> String {
+    let (path, edits) = (printable(&step.path), count(step.edits.len(), "edit"));
+    match present.filter(|_| !step.edits.is_empty()) {
+        None => format!("{} {path}: {}", sign(&step.former), describe(&step.former)),
+        Some(present) => match reverse_edits(present, &step.edits) {
+            None => format!("! {path}: others have changed the edited lines since; the undo fails"),
+            Some(text) if text.is_empty() && step.former == PriorState::Nothing => {
+                format!("- {path}: removed")
+            }
+            Some(_) => format!("~ {path}: {edits} reversed, other lines stay"),
+        },
+    }
 }
 
 /// Returns the sign of a step: `-` for an object that the undo removes.
@@ -86,9 +102,14 @@ fn describe(former: &PriorState) -> String {
 }
 
 /// Returns the difference from the present content to the restored one; `None` if it cannot be shown.
-fn content_diff(reader: &Reader, entry: &Entry, former: &PriorState) -> Option<String> {
-    let present = now(reader, entry).ok()?;
+fn content_diff(
+    reader: &Reader,
+    (entry, present): (&Entry, Option<Vec<u8>>),
+    step: &UndoStep,
+) -> Option<String> {
+    let (present, former) = (present?, &step.former);
     let restored = match former {
+        _ if !step.edits.is_empty() => reverse_edits(&present, &step.edits)?,
         PriorState::Nothing => return None,
         PriorState::Thing(_) => at(reader, entry, former).ok()?,
     };

@@ -17,7 +17,7 @@ use steadfast_resources::{
 };
 
 /// The schema version that this program writes, and the newest that it reads: the number of [`LATER`] schemas plus one.
-pub(super) const SCHEMA: i64 = 4;
+pub(super) const SCHEMA: i64 = 5;
 
 /// The layout that identifies a database as a history.
 const LAYOUT: Layout = Layout { schema: SCHEMA, asks: entry::asks, later: |_| Vec::new() };
@@ -45,6 +45,8 @@ pub(super) enum Job {
 pub(super) struct StoredPrior {
     pub(super) stored: Stored,
     pub(super) content: Option<Vec<u8>>,
+    /// The new content, if the change edits a part of the file and the former content is recorded.
+    pub(super) edited: Option<Vec<u8>>,
     pub(super) secret: bool,
 }
 
@@ -57,7 +59,9 @@ impl StoredPrior {
         {
             content = Some(std::mem::take(bytes));
         }
-        Self { stored, content, secret: losing.secret }
+        let is_recorded = content.is_some() || stored.former == PriorState::Nothing;
+        let edited = losing.edited.filter(|_| is_recorded && !losing.secret).map(<[u8]>::to_vec);
+        Self { stored, content, edited, secret: losing.secret }
     }
 }
 
@@ -236,11 +240,11 @@ struct Weighed {
 impl Work<'_> {
     fn keep(&mut self, kept: &StoredPrior) -> Result<(), Fault> {
         let mut stored = kept.stored.clone();
-        let mut content = kept.content.as_ref();
+        let (mut content, mut edited) = (kept.content.as_ref(), kept.edited.as_ref());
         let path = stored.path.as_os_str().as_encoded_bytes().to_vec();
         // Sensitive content that a run wrote stays sensitive, even if the present declaration is not.
-        if content.is_some() && self.is_secret(&path)? {
-            content = None;
+        if (content.is_some() || edited.is_some()) && self.is_secret(&path)? {
+            (content, edited) = (None, None);
             if let PriorState::Thing(thing) = &mut stored.former {
                 if let PriorShape::File(_, content) = &mut thing.shape {
                     *content = PriorContent::Unkept(NotRecorded::Secret);
@@ -257,6 +261,11 @@ impl Work<'_> {
             let seal = content_seal(self.key, bytes);
             self.total += self.put_content(&seal.to_hex(), bytes)?;
             stored.content = Some(seal);
+        }
+        if let Some(bytes) = edited {
+            let seal = content_seal(self.key, bytes);
+            self.total += self.put_content(&seal.to_hex(), bytes)?;
+            stored.edited = Some(seal);
         }
         stored.insert(self.transaction, self.key)?;
         self.total += stored.weight();
@@ -385,9 +394,10 @@ impl Work<'_> {
 
     /// Returns the resources with entries, the one with the largest weight first.
     fn weighed(&self, held: &str) -> Result<Vec<Weighed>, Fault> {
-        let sql = "SELECT resource, sum(weight + coalesce(stored, 0)) AS weighs,
+        let sql = "SELECT resource, sum(weight + coalesce(content.stored, 0) + coalesce(after.stored, 0)) AS weighs,
                 min(number) FILTER (WHERE run NOT IN (SELECT value FROM json_each(?1))), max(run)
             FROM entry LEFT JOIN content ON content.seal = entry.content
+            LEFT JOIN content AS after ON after.seal = entry.edited
             GROUP BY resource ORDER BY weighs DESC";
         let mut select = self.transaction.prepare_cached(sql)?;
         let found = select.query_map([held], |row| {
@@ -401,23 +411,25 @@ impl Work<'_> {
         Ok(found.collect::<Result<_, _>>()?)
     }
 
-    /// Drops one entry, and its content unless another entry uses the content.
+    /// Drops one entry, and its contents unless another entry uses them.
     fn drop_where(&mut self, which: &str, value: u64) -> Result<bool, Fault> {
-        let sql = format!("DELETE FROM entry WHERE {which} RETURNING weight, content");
-        let gone: Option<(u64, Option<String>)> = self
+        let sql = format!("DELETE FROM entry WHERE {which} RETURNING weight, content, edited");
+        let gone: Option<(u64, Option<String>, Option<String>)> = self
             .transaction
             .prepare_cached(&sql)?
-            .query_row([value], |row| Ok((row.get(0)?, row.get(1)?)))
+            .query_row([value], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
             .optional()?;
-        let Some((weight, content)) = gone else { return Ok(false) };
+        let Some((weight, content, edited)) = gone else { return Ok(false) };
         let sql = "DELETE FROM content WHERE seal = ?1
-            AND NOT EXISTS (SELECT 1 FROM entry WHERE content = ?1) RETURNING stored";
-        let stored: Option<u64> = self
-            .transaction
-            .prepare_cached(sql)?
-            .query_row([&content], |row| row.get(0))
-            .optional()?;
-        self.total = self.total.saturating_sub(weight + stored.unwrap_or_default());
+            AND NOT EXISTS (SELECT 1 FROM entry WHERE content = ?1)
+            AND NOT EXISTS (SELECT 1 FROM entry WHERE edited = ?1) RETURNING stored";
+        let mut freed = weight;
+        for seal in [content, edited].into_iter().flatten() {
+            let mut delete = self.transaction.prepare_cached(sql)?;
+            let stored: Option<u64> = delete.query_row([&seal], |row| row.get(0)).optional()?;
+            freed += stored.unwrap_or_default();
+        }
+        self.total = self.total.saturating_sub(freed);
         self.freed = true;
         Ok(true)
     }

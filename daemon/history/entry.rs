@@ -25,6 +25,8 @@ pub(super) struct Stored {
     pub(super) values: Vec<FormerValue>,
     /// The seal of the stored content.
     pub(super) content: Option<KeyedHash>,
+    /// The seal of the new content, if the change has edited a part of the file.
+    pub(super) edited: Option<KeyedHash>,
 }
 
 pub(super) const TABLES: &str = "
@@ -69,7 +71,7 @@ INSERT INTO whole VALUES (1, 1);
 ";
 
 /// The statements that add the tables of each later schema.
-pub(super) const LATER: [&str; 3] = [
+pub(super) const LATER: [&str; 4] = [
     "
 CREATE TABLE name (
     old TEXT PRIMARY KEY NOT NULL,
@@ -89,14 +91,20 @@ CREATE TABLE undoing (
     "
 ALTER TABLE entry ADD COLUMN fields BLOB NOT NULL DEFAULT x'';
 ",
+    "
+ALTER TABLE entry ADD COLUMN edited TEXT;
+CREATE INDEX by_edited ON entry (edited) WHERE edited IS NOT NULL;
+",
 ];
 
 pub(super) const COLUMNS: &str = "number, run, resource, path, at, cause, what, shape, mode, uid, gid, size, \
-     target, extended, unkept, content, seal, fields";
+     target, extended, unkept, content, seal, fields, edited";
 
-/// Returns the columns of an entry in a schema version. Versions before 4 have no values.
+/// Returns the columns of an entry in a schema version. Versions before 4 have no values, and those before 5 no edits.
 pub(super) fn columns(version: i64) -> String {
-    if version >= 4 { COLUMNS.to_owned() } else { COLUMNS.replace("fields", "x'' AS fields") }
+    let later = [(4, "fields", "x'' AS fields"), (5, "edited", "NULL AS edited")];
+    let missing = later.iter().filter(|(since, ..)| version < *since);
+    missing.fold(COLUMNS.to_owned(), |columns, (_, name, none)| columns.replace(name, none))
 }
 
 /// Returns the queries that a valid history of a schema version answers.
@@ -297,8 +305,11 @@ impl Stored {
             content.as_bytes(),
         ];
         let values = flat_values(&self.values);
-        // Entries without values have the same seal as in schemas before 4.
-        for text in texts.into_iter().chain((!values.is_empty()).then_some(&*values)) {
+        // Entries without values and edits have the same seal as in earlier schemas.
+        let edited = self.edited.as_ref().map(|seal| format!("edited {}", seal.to_hex()));
+        let later =
+            [(!values.is_empty()).then_some(&*values), edited.as_ref().map(|it| it.as_bytes())];
+        for text in texts.into_iter().chain(later.into_iter().flatten()) {
             all.extend((text.len() as u64).to_le_bytes());
             all.extend(text);
         }
@@ -313,8 +324,8 @@ impl Stored {
     ) -> rusqlite::Result<()> {
         let parts = parts(&self.former);
         let values = "?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, \
-             ?18";
-        let sql = format!("INSERT INTO entry ({COLUMNS}, weight) VALUES ({values}, ?19)");
+             ?18, ?19";
+        let sql = format!("INSERT INTO entry ({COLUMNS}, weight) VALUES ({values}, ?20)");
         connection.prepare_cached(&sql)?.execute(params![
             self.number,
             self.run,
@@ -334,6 +345,7 @@ impl Stored {
             self.content.as_ref().map(KeyedHash::to_hex),
             self.seal(key).to_hex(),
             flat_values(&self.values),
+            self.edited.as_ref().map(KeyedHash::to_hex),
             self.weight(),
         ])?;
         Ok(())
@@ -412,6 +424,7 @@ impl Stored {
         let Some(values) = unflat_values(&values) else { return Ok(None) };
         let path: Vec<u8> = row.get("path")?;
         let content: Option<String> = row.get("content")?;
+        let edited: Option<String> = row.get("edited")?;
         let stored = Self {
             number: row.get("number")?,
             run: row.get("run")?,
@@ -423,6 +436,7 @@ impl Stored {
             former,
             values,
             content: content.as_deref().and_then(KeyedHash::from_hex),
+            edited: edited.as_deref().and_then(KeyedHash::from_hex),
         };
         let seal: String = row.get("seal")?;
         let seal = KeyedHash::from_hex(&seal);

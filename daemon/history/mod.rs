@@ -5,12 +5,13 @@
 //! failure of that database must never harm the rest of the state (docs/decisions/0029-history-and-undo.md).
 //!
 //! Reading order: `entry` (one row), `database`, `writer`, `batch_writer` (its thread), `run_capture` (one run),
-//! `reader`, `listing`, `undo_log`, `renames`, `shared_limits`, `interrupted_writer`.
+//! `reader`, `edits`, `listing`, `undo_log`, `renames`, `shared_limits`, `interrupted_writer`.
 //!
 //! [`PriorStateRecorder`]: steadfast_resources::PriorStateRecorder
 
 mod batch_writer;
 mod database;
+mod edits;
 mod entry;
 mod interrupted_writer;
 mod listing;
@@ -22,7 +23,9 @@ mod undo_log;
 mod writer;
 
 pub use listing::Selected;
-pub use reader::{Entry, Listed, Reader, UNREADABLE, Undo, Undoable, describe_missing_content};
+pub use reader::{
+    Entry, Listed, Reader, UNREADABLE, Undo, UndoStep, Undoable, describe_missing_content,
+};
 pub use renames::{Alias, Names};
 pub use writer::{Clock, History};
 

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use steadfast_resources::{
-    After, EDITED_TOGETHER, FormerValue, KeyedHash, NotRecorded, PriorContent, PriorShape,
-    PriorState, StateKey, printable,
+    After, EDITED_TOGETHER, FormerValue, KeyedHash, NotRecorded, PriorContent, PriorEdit,
+    PriorShape, PriorState, StateKey, printable,
 };
 
 /// One change of a path or of values, with its prior state.
@@ -36,14 +36,26 @@ pub struct Entry {
     pub former: PriorState,
     /// The values before and after, for a resource without a path; `former` is nothing then.
     pub values: Vec<FormerValue>,
-    content: Option<KeyedHash>,
+    pub(super) content: Option<KeyedHash>,
+    pub(super) edited: Option<KeyedHash>,
 }
 
 impl From<Stored> for Entry {
     fn from(stored: Stored) -> Self {
-        let Stored { number, run, resource, path, at, cause, what, former, values, content } =
-            stored;
-        Self { number, run, resource, path, at, cause, what, former, values, content }
+        let Stored {
+            number,
+            run,
+            resource,
+            path,
+            at,
+            cause,
+            what,
+            former,
+            values,
+            content,
+            edited,
+        } = stored;
+        Self { number, run, resource, path, at, cause, what, former, values, content, edited }
     }
 }
 
@@ -105,11 +117,23 @@ pub struct Undo {
     pub partial: bool,
 }
 
+/// The restoration of one path.
+#[derive(Clone, Debug)]
+pub struct UndoStep {
+    /// The path.
+    pub path: PathBuf,
+    /// The state before the first change that is undone.
+    pub former: PriorState,
+    /// The edits of a text file from the last one to the first one, if all changes are edits. The undo reverses these
+    /// and leaves the lines of others.
+    pub edits: Vec<PriorEdit>,
+}
+
 /// The work of an undo.
 #[derive(Clone, Debug)]
 pub struct Undoable {
     /// The prior state of each path, in the order of restoring.
-    pub steps: Vec<(PathBuf, PriorState)>,
+    pub steps: Vec<UndoStep>,
     /// The paths that cannot be restored, each with the reason.
     pub left: Vec<String>,
     /// For a resource without a path: the values to restore, from the first change that is undone.
@@ -293,14 +317,14 @@ impl Reader {
                 }
                 PriorState::Thing(_) => &mut others,
             };
-            to.push((path.to_owned(), former));
+            to.push(UndoStep { path: path.to_owned(), former, edits: self.edits(&entries)? });
         }
         // The directory of a restored object stays, even if it was created again since.
         let is_needed = |path: &Path| {
             let mut back = directories.iter().chain(&others);
-            back.any(|(other, _): &(PathBuf, PriorState)| other != path && other.starts_with(path))
+            back.any(|other: &UndoStep| other.path != path && other.path.starts_with(path))
         };
-        gone.retain(|(path, _)| !is_needed(path));
+        gone.retain(|step| !is_needed(&step.path));
         // Entries of a directory are removed before the directory; a directory is restored before its entries.
         gone.reverse();
         let steps: Vec<_> = gone.into_iter().chain(directories).chain(others).collect();
@@ -369,7 +393,7 @@ impl Reader {
         Ok(former)
     }
 
-    fn content(&self, seal: &KeyedHash) -> Result<Vec<u8>, HistoryError> {
+    pub(super) fn content(&self, seal: &KeyedHash) -> Result<Vec<u8>, HistoryError> {
         let sql = "SELECT size, packed FROM content WHERE seal = ?1";
         let found: Option<(u64, Vec<u8>)> = self
             .connection

@@ -31,6 +31,8 @@ impl PriorStateRecorder for OfRun {
     fn keep(&self, path: &Path, former: PriorState, losing: Loss<'_>) -> Result<u64, Failure> {
         // An undo that completes an interrupted one reads from the history which objects were already created, so it
         // waits.
+        let is_small = |bytes: &&[u8]| bytes.len() as u64 <= self.largest();
+        let losing = Loss { edited: losing.edited.filter(is_small), ..losing };
         let wait = former != PriorState::Nothing || self.cause == UNDO;
         let loses = loses(&former);
         let stored = self.stored(path, former, losing.what);
@@ -61,7 +63,7 @@ impl PriorStateRecorder for OfRun {
         };
         let values = before.into_iter().map(value).collect();
         let stored = Stored { values, ..self.stored(Path::new(""), PriorState::Nothing, "values") };
-        let kept = StoredPrior { stored, content: None, secret: false };
+        let kept = StoredPrior { stored, content: None, edited: None, secret: false };
         self.history.hand_in(kept, &self.run, true).unwrap_or_else(|why| {
             self.history.warn(&why);
             0
@@ -76,7 +78,7 @@ impl PriorStateRecorder for OfRun {
         };
         let values = values.into_iter().map(value).collect();
         let stored = Stored { values, ..self.stored(Path::new(""), PriorState::Nothing, PRODUCED) };
-        let kept = StoredPrior { stored, content: None, secret: false };
+        let kept = StoredPrior { stored, content: None, edited: None, secret: false };
         if let Err(why) = self.history.hand_in(kept, &self.run, false) {
             self.history.warn(&why);
         }
@@ -102,6 +104,7 @@ impl OfRun {
             former,
             values: Vec::new(),
             content: None,
+            edited: None,
         }
     }
 

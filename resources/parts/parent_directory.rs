@@ -33,7 +33,8 @@ impl ParentDirectory {
         if spot.look()?.is_some() {
             return Ok(false);
         }
-        let losing = Loss { content: true, secret: false, purged: false, what: "created" };
+        let losing =
+            Loss { content: true, secret: false, purged: false, edited: None, what: "created" };
         let noted = spot.note(permit, None, losing)?;
         let wanted = Attributes { mode: Some(MODE), ..Attributes::default() };
         match noted.after(files.make_directory(permit, &spot, wanted)) {

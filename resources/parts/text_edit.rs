@@ -322,7 +322,9 @@ impl Together {
             sensitive: secret,
         };
         let what = if found.seen.is_some() { "content" } else { "created" };
-        let losing = Loss { content: found.seen.is_some(), secret, purged: false, what };
+        let is_there = found.seen.is_some();
+        let edited = Some(bytes.as_slice());
+        let losing = Loss { content: is_there, secret, purged: false, edited, what };
         let noted = spot.note(permit, found.seen.as_ref(), losing)?;
         noted.after(files.put(permit, &spot, &draft))?;
         Ok(())

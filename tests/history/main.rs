@@ -1,6 +1,7 @@
 //! The tests of the history: the kind `file` changes real files, and an oracle checks each state after an undo.
-//! Nothing here starts a daemon. Reading order: this file, then `undo`, `retention`, `values` and `migration`.
+//! Nothing here starts a daemon. Reading order: this file, then `undo`, `edits`, `retention`, `values` and `migration`.
 
+mod edits;
 mod entries;
 mod migration;
 mod retention;
@@ -77,7 +78,19 @@ impl Stage {
 
     /// Applies a file resource with these fields.
     fn apply(&self, name: &str, given: &[(&str, &str)]) -> Outcome {
-        let spec = KindSet::of_this_build().find("file").expect("a kind");
+        let path = self.path(name);
+        let path = path.to_str().expect("text");
+        self.apply_as(("file", path), &resource(name), given)
+    }
+
+    /// Applies a resource of a kind, with the name of its declaration and the name under which it is recorded.
+    fn apply_as(
+        &self,
+        (kind, declared): (&str, &str),
+        recorded: &str,
+        given: &[(&str, &str)],
+    ) -> Outcome {
+        let spec = KindSet::of_this_build().find(kind).expect("a kind");
         let mut fields = Fields::default();
         for (key, text) in given {
             let field = spec.fields.iter().find(|field| field.name == *key).expect("a field");
@@ -89,15 +102,14 @@ impl Stage {
                 },
             );
         }
-        let path = self.path(name);
         let place = Place { base: PathBuf::from("/") };
-        let file = (spec.build)(path.to_str().expect("text"), fields, &place).expect("valid");
+        let file = (spec.build)(declared, fields, &place).expect("valid");
         let ask = CheckRequest::default();
         match file.check(&self.host, ask).now_or_never().expect("at once") {
             CheckResult::Same => Outcome::Unchanged,
             CheckResult::Unknown(trouble) => panic!("{trouble}"),
             CheckResult::Differs(change) => {
-                let keeper = self.history.keeper(&resource(name), "event");
+                let keeper = self.history.keeper(recorded, "event");
                 let permit = key().mint(CancellationToken::new(), keeper.into());
                 file.apply(&self.host, &permit, change).now_or_never().expect("at once")
             }

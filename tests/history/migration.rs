@@ -6,6 +6,7 @@ use crate::*;
 #[test]
 fn a_history_of_the_first_schema_goes_on() {
     let older = "DROP TABLE name; DROP TABLE undoing; \
+        DROP INDEX by_edited; ALTER TABLE entry DROP COLUMN edited; \
         ALTER TABLE entry DROP COLUMN fields; PRAGMA user_version=1";
     let mut place = Stage::made_by_another(older);
     let database = place.state().join("history/history.db");
@@ -26,14 +27,15 @@ fn a_history_of_the_first_schema_goes_on() {
     place.history.close();
     let connection = rusqlite::Connection::open(&database).unwrap();
     let version: i64 = connection.query_row("PRAGMA user_version", (), |row| row.get(0)).unwrap();
-    assert_eq!(version, 4);
+    assert_eq!(version, 5);
 }
 
 /// A history without values is readable as it is and records values from then on; old encrypted entries stay
 /// readable.
 #[test]
 fn a_history_of_before_values_goes_on() {
-    let older = "ALTER TABLE entry DROP COLUMN fields; PRAGMA user_version=3";
+    let older = "DROP INDEX by_edited; ALTER TABLE entry DROP COLUMN edited; \
+        ALTER TABLE entry DROP COLUMN fields; PRAGMA user_version=3";
     let mut place = Stage::made_by_another(older);
     let reader = Reader::open(&place.state()).expect("read as it is").expect("kept");
     let entries = reader.entries(None, 9).expect("readable");

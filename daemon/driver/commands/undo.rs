@@ -4,10 +4,9 @@
 use crate::driver::temp_cleanup::clean_up;
 use crate::driver::undo_values::{put_back, read_units};
 use crate::driver::{Driver, DriverEvent};
-use crate::history::{History, HistoryError, UNDO, Undo, Undoable};
+use crate::history::{History, HistoryError, UNDO, Undo, UndoStep, Undoable};
 use crate::store::AuditEntry;
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::Arc;
 use steadfast_engine::{Event, VertexStatus};
 use steadfast_resources::KindSet;
@@ -120,9 +119,14 @@ pub fn undo(
     let (mut before, mut same) = (Vec::new(), Vec::new());
     let (mut failed, mut directories) = (Vec::new(), RestoredDirectories::default());
     let mut has_units = false;
-    for (path, former) in steps {
+    for UndoStep { path, former, edits } in steps {
         let name = printable(&path);
-        match host.files().restore(&permit, (&path, &former), &mut directories) {
+        let (files, goal) = (host.files(), (&*path, &former));
+        let restored = match edits.as_slice() {
+            [] => files.restore(&permit, goal, &mut directories),
+            edits => files.restore_part(&permit, goal, edits, &mut directories),
+        };
+        match restored {
             Ok(done) if done.is_empty() => {
                 same.push(format!("{name}: already in the former state"));
             }
@@ -193,9 +197,9 @@ fn as_one(failed: Vec<Failure>) -> Option<Failure> {
 
 /// Rejects an undo before its first step if a path would return into a directory that does not exist and is not
 /// restored.
-fn check_directories(host: &Host, steps: &[(PathBuf, PriorState)]) -> Result<(), Failure> {
+fn check_directories(host: &Host, steps: &[UndoStep]) -> Result<(), Failure> {
     let mut directories = BTreeSet::new();
-    for (path, former) in steps {
+    for UndoStep { path, former, .. } in steps {
         let PriorState::Thing(thing) = former else { continue };
         let comes_back = path.ancestors().skip(1).any(|above| directories.contains(above));
         match host.files().open_entry(path) {

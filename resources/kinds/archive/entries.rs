@@ -326,7 +326,7 @@ fn differing(seen: &EntryStat, wanted: Attributes) -> Attributes {
 }
 
 pub(super) fn loss(what: &str, mode: u32) -> Loss<'_> {
-    Loss { content: true, secret: denies_others(mode), purged: false, what }
+    Loss { content: true, secret: denies_others(mode), purged: false, edited: None, what }
 }
 
 fn write_file(

@@ -185,7 +185,7 @@ impl Fetched {
                 sensitive: denies_others(mode),
             };
             let what = if seen.is_some() { "content" } else { "created" };
-            let losing = Loss { content: true, secret: false, purged: false, what };
+            let losing = Loss { content: true, secret: false, purged: false, edited: None, what };
             let noted = spot.note(permit, seen.as_ref(), losing)?;
             noted.after(files.put(permit, &spot, &draft))?;
             Ok(())

@@ -101,7 +101,8 @@ impl HardLink {
                 Some(_) | None => {}
             }
             let what = if seen.is_some() { "content" } else { "created" };
-            let losing = Loss { content: seen.is_some(), secret: false, purged: false, what };
+            let losing =
+                Loss { content: seen.is_some(), secret: false, purged: false, edited: None, what };
             let noted = spot.note(permit, seen.as_ref(), losing)?;
             noted.after(files.put_hard_link(permit, &spot, &self.target, seen.as_ref()))
         };

@@ -190,7 +190,7 @@ impl Tree<'_> {
         let Some(found) = spot.look()? else { return Ok(None) };
         let is_file = found.kind == FileType::RegularFile;
         let secret = is_file && (self.secret || denies_others(found.mode));
-        let losing = Loss { content: true, secret, purged: false, what: "removed" };
+        let losing = Loss { content: true, secret, purged: false, edited: None, what: "removed" };
         spot.note(self.permit, Some(&found), losing).map(Some)
     }
 

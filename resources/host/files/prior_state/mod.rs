@@ -2,9 +2,10 @@
 //!
 //! A change never begins before its prior state is recorded.
 //!
-//! Reading order: `record`, `enclosure`, `restore`, `backup`.
+//! Reading order: `record`, `enclosure`, `restore`, `restore_part`, `backup`.
 
 pub(in crate::host::files) mod backup;
 pub(in crate::host::files) mod enclosure;
 pub(in crate::host::files) mod record;
 pub(in crate::host::files) mod restore;
+pub(in crate::host::files) mod restore_part;

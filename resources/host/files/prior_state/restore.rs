@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 const ATTEMPTS: usize = 3;
 
 /// The steps that restored a state; empty if the state was already there.
-type Done = Vec<&'static str>;
+pub(super) type Done = Vec<&'static str>;
 
 impl Files {
     /// Restores the prior state of a path. The present state is recorded first, as for any change. `restored` has
@@ -37,10 +37,19 @@ impl Files {
         (path, former): (&Path, &PriorState),
         restored: &mut RestoredDirectories,
     ) -> Result<Done, Fault> {
+        self.attempt((path, former), |spot| self.restore_at(permit, spot, (former, &mut *restored)))
+    }
+
+    /// Tries a restoration again while another process changes the path.
+    pub(super) fn attempt(
+        &self,
+        (path, former): (&Path, &PriorState),
+        mut restore: impl FnMut(&Entry<'_>) -> Result<Done, Fault>,
+    ) -> Result<Done, Fault> {
         let mut tried = 1;
         loop {
             let result = match self.open_entry(path)? {
-                Some(spot) => self.restore_at(permit, &spot, (former, &mut *restored)),
+                Some(spot) => restore(&spot),
                 None if *former == PriorState::Nothing => Ok(Vec::new()),
                 None => Err(Fault::refused(Self::no_directory(path))),
             };
@@ -55,7 +64,7 @@ impl Files {
         }
     }
 
-    fn restore_at(
+    pub(super) fn restore_at(
         &self,
         permit: &Permit,
         spot: &Entry<'_>,
@@ -191,8 +200,11 @@ impl Files {
             sensitive: is_closed,
         };
         let what = word(instead_of, "content");
-        let noted =
-            spot.note(permit, instead_of, Loss { content: true, secret, purged: false, what })?;
+        let noted = spot.note(
+            permit,
+            instead_of,
+            Loss { content: true, secret, purged: false, edited: None, what },
+        )?;
         noted.after(self.put(permit, spot, &draft)).map(drop)
     }
 
@@ -225,7 +237,7 @@ impl Files {
         ];
         let done: Done = words.iter().filter(|(is, _)| *is).map(|(_, word)| *word).collect();
         let (secret, what) = (is_secret(Some(found)), done.join(", "));
-        let losing = Loss { content: false, secret, purged: false, what: &what };
+        let losing = Loss { content: false, secret, purged: false, edited: None, what: &what };
         let noted = spot.note(permit, Some(found), losing)?;
         noted.after(self.set_attributes(permit, spot, found, wanted))?;
         Ok(done)
@@ -249,10 +261,10 @@ fn all_of(thing: &PriorEntry) -> Attributes {
 
 /// Returns the loss of a whole object.
 fn losing<'a>(found: Option<&EntryStat>, what: &'a str) -> Loss<'a> {
-    Loss { content: true, secret: is_secret(found), purged: false, what }
+    Loss { content: true, secret: is_secret(found), purged: false, edited: None, what }
 }
 
-fn is_secret(found: Option<&EntryStat>) -> bool {
+pub(super) fn is_secret(found: Option<&EntryStat>) -> bool {
     found.is_some_and(|seen| seen.kind == FileType::RegularFile && denies_others(seen.mode))
 }
 
@@ -260,6 +272,6 @@ fn word<'a>(found: Option<&EntryStat>, replaced: &'a str) -> &'a str {
     if found.is_some() { replaced } else { "created" }
 }
 
-fn refused(spot: &Entry<'_>, doing: &str, why: &str) -> Fault {
+pub(super) fn refused(spot: &Entry<'_>, doing: &str, why: &str) -> Fault {
     Fault::refused(said(doing, spot.path(), why))
 }

@@ -138,7 +138,7 @@ impl Hands<'_> {
         let content = !matches!(plan.work, Work::Attributes(_));
         let what = what(plan);
         let purged = matches!(want, Want::Absent) && !matches!(self.file.shape, Shape::Absent);
-        let losing = Loss { content, secret, purged, what: &what };
+        let losing = Loss { content, secret, purged, edited: None, what: &what };
         let noted = spot.note(self.permit, plan.found.as_ref(), losing)?;
         noted.after(self.do_it(spot, plan, (want, secret)))
     }

@@ -79,7 +79,8 @@ impl Tree<'_> {
             let Some(now) = spot.look()?.filter(|now| now.identity == seen.identity) else {
                 return Err(Fault::moved());
             };
-            let losing = Loss { content: true, secret: false, purged: true, what: "removed" };
+            let losing =
+                Loss { content: true, secret: false, purged: true, edited: None, what: "removed" };
             let noted = spot.note(hands.permit, Some(&now), losing);
             let removed = noted.and_then(|noted| {
                 noted.after(self.files.remove(hands.permit, spot, &now, Reach::One))
