@@ -44,7 +44,9 @@ impl Sequence {
         };
         // The elements run one after the other.
         let timeout = elements.iter().filter_map(|it| it.traits().timeout).reduce(|a, b| a + b);
-        let traits = Traits { executor, confined: true, timeout, ..Traits::default() };
+        let failure_blocks = elements.iter().all(|it| it.traits().failure_blocks);
+        let traits =
+            Traits { executor, confined: true, timeout, failure_blocks, ..Traits::default() };
         let extra = Footprint { uses_only_files: true, ..Footprint::default() };
         let (warnings, sent, mains) = (Vec::new(), Sent::new(), vec![0]);
         let (read, expected) = (Vec::new(), Vec::new());

@@ -24,7 +24,8 @@ impl Vertex {
         let put_off = matches!(self.place, Place::Limit(_) | Place::Backoff(_));
         let merely_limited = put_off && !self.failing;
         let limited = merely_limited && self.right > Stamp::NEVER;
-        if limited || self.is_settled() || self.is_out_of_the_way() {
+        let has_tried = self.failing && !self.traits.failure_blocks;
+        if limited || has_tried || self.is_settled() || self.is_out_of_the_way() {
             Stamp::CLEAR
         } else {
             self.right

@@ -41,3 +41,22 @@ fn e20_retries_that_change_nothing_are_no_contention() {
     repair(&mut world, 0);
     assert!(world.engine.is_converged());
 }
+
+/// E-10: dependents wait for the first run of a vertex whose failure does not block, and not for its success.
+#[test]
+fn e10_a_failure_that_does_not_block_lets_dependents_start() {
+    for blocks in [true, false] {
+        let shape = Shape::of(2).edge(0, 1).traits(0, |traits| traits.failure_blocks = blocks);
+        let shape = shape.all(|meta| {
+            meta.retry = None;
+            meta.delay = ms(1000);
+            meta.delay_max = ms(1000);
+        });
+        let mut world = settled(&[shape]);
+        world.steps(&[Step::Changed(v(0)), Step::Changed(v(1))]);
+        assert!(world.in_progress(v(0)).is_some() && world.in_progress(v(1)).is_none());
+        fail(&mut world);
+        assert_eq!(world.in_progress(v(1)).is_some(), !blocks);
+        sound(&world);
+    }
+}

@@ -190,7 +190,9 @@ fn season(tape: &mut Tape<'_>, mut shape: Shape, number: u32) -> Shape {
                 }
             }),
             11 => shape.traits(number, |traits| traits.cancellable = false),
-            12 => shape.meta(number, |meta| meta.reset = true),
+            12 => shape
+                .meta(number, |meta| meta.reset = amount % 2 == 0)
+                .traits(number, |traits| traits.failure_blocks = amount % 2 == 0),
             _ => shape,
         };
     }

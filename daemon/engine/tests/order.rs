@@ -175,6 +175,16 @@ impl Books {
     }
 }
 
+/// Returns true if the vertex has certainly, and possibly, failed since its last good run, and its failure does not
+/// block.
+fn has_tried(vertex: &Vertex) -> (bool, bool) {
+    if vertex.declared.traits.failure_blocks {
+        return (false, false);
+    }
+    let waits = matches!(vertex.phase, Phase::Delayed(_) | Phase::Failed) && !vertex.is_running();
+    (waits && vertex.failures > 0 && vertex.backoff_sure, true)
+}
+
 fn clearance(vertex: &Vertex, limited: (bool, bool)) -> Clearance {
     let rests = matches!(vertex.phase, Phase::Rest | Phase::Held) && !vertex.is_running();
     let strict = rests && vertex.need == Need::No || limited.0 && vertex.good.0 > 0;
@@ -184,6 +194,8 @@ fn clearance(vertex: &Vertex, limited: (bool, bool)) -> Clearance {
     );
     let settled = could && !vertex.is_running() && !matches!(vertex.need, Need::Must { .. });
     let lenient = settled || limited.1 && vertex.good.1 > 0;
+    let (has_tried, may_have) = has_tried(vertex);
+    let (strict, lenient) = (strict || has_tried, lenient || may_have);
     Clearance {
         strict: if strict { u64::MAX } else { vertex.good.0 },
         lenient: if lenient { u64::MAX } else { vertex.good.1 },

@@ -21,6 +21,9 @@ pub struct Traits {
     /// An apply changes nothing on the host except the claimed objects, although its executor is
     /// [`ExecutorKind::Command`] (a timer).
     pub confined: bool,
+    /// A failure blocks the dependents until the resource succeeds. If false, the dependents may start after a failed
+    /// run: they may need only what other resources provide (a package may come from any repository).
+    pub failure_blocks: bool,
 }
 
 impl Traits {
@@ -40,6 +43,7 @@ impl Default for Traits {
             cancellable: true,
             timeout: None,
             confined: false,
+            failure_blocks: true,
         }
     }
 }

@@ -299,6 +299,8 @@ impl Resource for Lists {
             confined: true,
             cancellable: false,
             timeout: Some(PATIENCE),
+            // Packages of other repositories go on.
+            failure_blocks: false,
             ..Traits::default()
         }
     }

@@ -136,7 +136,7 @@ pub(crate) const ALL: &[Breakage] = &[
     broken(
         ("e11-noop-blocks", "E-11", "what would change blocks its descendants"),
         "scheduling/pokes.rs",
-        "if limited || self.is_settled() || self.is_out_of_the_way() {",
+        "if limited || has_tried || self.is_settled() || self.is_out_of_the_way() {",
         "if limited || self.is_settled() {",
     ),
     broken(

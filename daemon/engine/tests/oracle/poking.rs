@@ -4,15 +4,16 @@ use crate::oracle_log::{Asked, Books, Need, Phase, Vertex};
 use steadfast_engine::{Poll, VertexId};
 
 impl Books {
-    /// Expects back-pokes of a vertex that was clean until now: every ancestor that failed for good blocks it (E-3). In
-    /// a pause the resume makes up for it.
+    /// Expects back-pokes of a vertex that was clean until now: every ancestor that failed for good blocks it (E-3),
+    /// unless its failure does not block. In a pause the resume makes up for it.
     pub(super) fn must_back_poke(&mut self, id: VertexId) {
         if self.asked != Asked::Running || self.paused {
             self.late_pokes.insert(id);
             return;
         }
         let above = self.vertices.get(&id).map(|v| v.ancestors.clone()).unwrap_or_default();
-        let failed = |a: &VertexId| self.vertices.get(a).is_some_and(|v| v.phase == Phase::Failed);
+        let must = |v: &Vertex| v.phase == Phase::Failed && v.declared.traits.failure_blocks;
+        let failed = |a: &VertexId| self.vertices.get(a).is_some_and(must);
         let failed: Vec<VertexId> = above.into_iter().filter(failed).collect();
         self.back_poked.extend(failed);
     }

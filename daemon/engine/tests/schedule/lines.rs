@@ -69,6 +69,7 @@ fn vertex_words(declared: &VertexSpec) -> String {
     }
     flag(traits.executor == ExecutorKind::Command, "command".into());
     flag(!traits.cancellable, "fixed".into());
+    flag(!traits.failure_blocks, "lenient".into());
     flag(traits.repeat == RunPolicy::Once, "once".into());
     flag(traits.repeat == RunPolicy::EachStart, "each-start".into());
     flag(traits.repeat == RunPolicy::Events, "events".into());
@@ -125,6 +126,7 @@ fn read_word(meta: &mut Meta, traits: &mut Traits, word: &str) {
         "window" => meta.window = Some(WindowId(number(value))),
         "command" => traits.executor = ExecutorKind::Command,
         "fixed" => traits.cancellable = false,
+        "lenient" => traits.failure_blocks = false,
         "once" => traits.repeat = RunPolicy::Once,
         "each-start" => traits.repeat = RunPolicy::EachStart,
         "events" => traits.repeat = RunPolicy::Events,
