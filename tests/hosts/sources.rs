@@ -137,6 +137,45 @@ fn packages_come_from_a_repository_of_the_same_graph() {
     assert_eq!(host.read("/etc/apt/sources.list.d/own.sources"), None);
 }
 
+/// E-10: a repository that cannot be read stops the packages that only it has, and no other ones.
+#[test]
+fn packages_go_on_beside_an_unreachable_repository() {
+    let host = Host::boot();
+    host.shell(REPOSITORY);
+    let graph = "  pkg:\n    - name: hello\n    - name: missing\n  repo:\n    - name: own\n      uris: [\"copy:/repo\"]\n      suites: [\"./\"]\n      trusted: true\n    - name: bad\n      uris: [\"copy:/nowhere\"]\n      suites: [\"./\"]\n      trusted: true\n";
+    let (code, said) = apply(&host, graph);
+    assert_eq!(code, 1, "{said}");
+    assert_eq!(host.shell("dpkg-query -W -f '${Version}' hello"), "1");
+    assert!(said.contains("the package lists of bad could not be read"), "{said}");
+    assert!(said.contains("failed pkg[missing]"), "{said}");
+    assert!(!said.contains("failed pkg[hello]"), "{said}");
+    // The repository returns, with the package.
+    host.shell(
+        "cp -a /repo /nowhere; cd /nowhere; sed -i 's/hello/missing/g' Packages; \
+         printf 'Package: missing\nVersion: 1\nArchitecture: all\nMaintainer: a <a@b.c>\nDescription: d\n' >/run/build/DEBIAN/control; \
+         rm *.deb; dpkg-deb --root-owner-group -Znone --build /run/build . >/dev/null; deb=$(ls *.deb); \
+         { dpkg-deb -f $deb; echo \"Filename: ./$deb\"; echo \"Size: $(stat -c %s $deb)\"; \
+           echo \"SHA256: $(sha256sum $deb | cut -d' ' -f1)\"; echo; } >Packages",
+    );
+    made(&host, graph);
+    assert_eq!(host.shell("dpkg-query -W -f '${Version}' missing"), "1");
+}
+
+/// A plan of a new repository beside a package that can be changed at once.
+#[test]
+fn a_plan_of_a_new_repository_knows_the_other_packages() {
+    let host = Host::boot();
+    host.shell(REPOSITORY);
+    host.shell("cp -a /repo /first; cd /first; sed -i 's/hello/app/' Packages");
+    host.shell(
+        "echo 'deb [trusted=yes] copy:/first ./' >/etc/apt/sources.list; apt-get -q update 2>&1",
+    );
+    let graph = "  pkg:\n    - name: app\n    - name: hello\n  repo:\n    - name: own\n      uris: [\"copy:/repo\"]\n      suites: [\"./\"]\n      trusted: true\n";
+    let (code, said) = plan(&host, graph);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("! pkg[hello]") && said.contains("pkg[app]"), "{said}");
+}
+
 const RULES: &str = r#"
   firewall:
     - name: web

@@ -238,11 +238,26 @@ impl Driver {
                 Some(MemberStates::Fine),
             ) => VertexStatus::Settled,
             (
-                VertexStatus::Held(HeldReason::WouldChange | HeldReason::Window(_)),
+                VertexStatus::Held(holding @ (HeldReason::WouldChange | HeldReason::Window(_))),
                 Some(MemberStates::Failed),
-            ) => VertexStatus::Failed,
+            ) => match self.above_failed_member(leader, id, *holding) {
+                Some(above) => VertexStatus::Held(HeldReason::UnknownUntil(above)),
+                None => VertexStatus::Failed,
+            },
             _ => standing,
         })
+    }
+
+    /// Returns the vertex above a held group whose change may make the failed check of a member succeed (E-11).
+    pub(in crate::driver) fn above_failed_member(
+        &self,
+        group: VertexId,
+        member: VertexId,
+        holding: HeldReason,
+    ) -> Option<VertexId> {
+        let has_failed = self.runs.members.get(&member) == Some(&MemberStates::Failed);
+        let is_held = has_failed && holding == HeldReason::WouldChange;
+        if is_held { self.engine.unseen_above(group, |_| false) } else { None }
     }
 
     /// Returns the number of resources in each status; group members count individually.

@@ -341,6 +341,11 @@ impl Driver {
         };
         let parts = live.map_or(&[][..], |live| live.parts.as_slice());
         for part in parts {
+            let above = self.above_failed_member(id, part.id, holding);
+            let (holding, until) = match above {
+                Some(above) => (HeldReason::UnknownUntil(above), Some(self.graph.name(above))),
+                None => (holding, until),
+            };
             if matches!(holding, HeldReason::WouldChange | HeldReason::Window(_))
                 && part.differences.is_empty()
             {
