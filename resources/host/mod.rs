@@ -4,7 +4,7 @@
 //! must never know a kind or the graph.
 //!
 //! Reading order: `kernel/` (system calls), `files/`, `input_trust.rs` (files that root may read or run),
-//! `process/`, `secrets.rs`, `stat.rs`, `tables/`, `systemd/`, `packages/`, `journal.rs`, `world.rs`.
+//! `process/`, `secrets.rs`, `stat.rs`, `unfinished.rs` (files that others are writing), `tables/`, `systemd/`, `packages/`, `journal.rs`, `world.rs`.
 
 pub mod files;
 pub mod input_trust;
@@ -16,6 +16,7 @@ mod secrets;
 mod stat;
 pub mod systemd;
 pub mod tables;
+pub(crate) mod unfinished;
 pub mod world;
 
 pub use files::Files;

@@ -58,6 +58,7 @@ pub(crate) async fn run_tool(
         () = permit.revoked() => return Err(cancelled()),
         turn = host.change_accounts() => turn,
     };
+    host.wait_for_whole_accounts().await.map_err(WriteFailure::untouched)?;
     let finished = host.run(&command, permit).await.map_err(WriteFailure::untouched)?;
     match finished.end {
         End::Exited(0) => Ok(()),

@@ -9,6 +9,7 @@ use crate::footprint::Footprint;
 use crate::hidden_difference::{hide_if, is_hidden};
 use crate::host::Host;
 use crate::host::files::{Acceptance, Content, Draft, EntryStat, Fault, Files, Why, said};
+use crate::host::unfinished::{LONGEST_WAIT, note_own_write, time_until_whole};
 use crate::kind::Invalid;
 use crate::kinds::file::{Validation, unified};
 use crate::parts::edit_share::{EditShare, LARGEST};
@@ -28,10 +29,14 @@ use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 /// The number of attempts on a file that changes meanwhile.
 const ATTEMPTS: usize = 3;
+
+/// The interval of looks at a file that another program is writing.
+const STEP: Duration = Duration::from_millis(50);
 
 /// An editor of one part of a text.
 pub(crate) trait Editor: Debug + Send + Sync {
@@ -128,6 +133,23 @@ impl TextEdit {
             return Err(Fault::refused(said("edit", &self.path, "the file exceeds 4 MiB")));
         };
         Ok(Found { seen: Some(seen), text: decoded(&bytes), _share: share })
+    }
+
+    /// Reads the file once no other program seems to be writing it. Blocks the thread.
+    fn read_whole(&self, files: &Files) -> Result<Found, Fault> {
+        let started = Instant::now();
+        loop {
+            let found = self.read(files)?;
+            let ends_a_line = found.text.ends_with('\n');
+            let left = found.seen.and_then(|seen| time_until_whole(&self.path, &seen, ends_a_line));
+            match left.filter(|_| started.elapsed() < LONGEST_WAIT) {
+                None => return Ok(found),
+                Some(left) => {
+                    drop(found);
+                    std::thread::sleep(left.min(STEP));
+                }
+            }
+        }
     }
 
     fn no_file(&self) -> Failure {
@@ -227,7 +249,7 @@ impl Together {
         // One resource that creates the file creates it for all.
         let first = self.0.iter().find(|edit| edit.create.is_some()).unwrap_or(first);
         let _turn = FileTurn::wait_for(&first.path);
-        let found = first.read(host.files())?;
+        let found = first.read_whole(host.files())?;
         let mut text = found.text.clone();
         let mut edited_by = Vec::new();
         for (number, (edit, _)) in due() {
@@ -327,6 +349,9 @@ impl Together {
         let losing = Loss { content: is_there, secret, purged: false, edited, what };
         let noted = spot.note(permit, found.seen.as_ref(), losing)?;
         noted.after(files.put(permit, &spot, &draft))?;
+        if let Some(seen) = spot.look()? {
+            note_own_write(&edit.path, seen);
+        }
         Ok(())
     }
 }

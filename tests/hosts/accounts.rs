@@ -141,3 +141,31 @@ fn a_change_without_root_is_one_clear_failure() {
     assert!(said.contains("steadfast must run as root to change accounts"), "{said}");
     assert!(host.run(&["getent", "passwd", "late"]).stdout.is_empty());
 }
+
+/// A program that writes an account table in place truncates it first. The tools must not run in that moment: they
+/// would write a table with the declared rows alone.
+#[test]
+fn a_table_that_is_being_written_keeps_its_rows() {
+    let host = Host::boot();
+    host.write(
+        GRAPH,
+        "graph: g\nresources:\n  group:\n    - {name: deploy, gid: 2000}\n  user:\n    - {name: deploy, uid: 2000, group: deploy, password: \"*\"}\n",
+    );
+    host.shell("systemctl start steadfast; steadfast wait --timeout 60");
+    let copies = "for f in group passwd shadow; do cp -a /etc/$f /root/$f; done";
+    host.shell(copies);
+    // In the first round each file is empty for 200 ms, in the other ones as long as `cp` takes.
+    let lines = host.shell(
+        "for f in group passwd shadow; do : >/etc/$f; sleep 0.2; cat /root/$f >/etc/$f; done
+        for n in 1 2 3 4 5; do for f in group passwd shadow; do cp /root/$f /etc/$f; sleep 0.1; done; done
+        steadfast wait --timeout 60
+        for f in group passwd shadow; do sort /etc/$f >/root/now; sort /root/$f | comm -23 - /root/now; done",
+    );
+    assert_eq!(lines.trim(), "", "lost rows");
+    // An empty table is never filled with the declared rows alone.
+    host.shell(": >/etc/group; sleep 2");
+    assert_eq!(host.read("/etc/group").as_deref(), Some(""));
+    let said = host.run(&["steadfast", "status"]).stdout;
+    assert!(said.contains("/etc/group is empty"), "{said}");
+    host.shell("cp /root/group /etc/group; steadfast wait --timeout 60");
+}

@@ -41,6 +41,10 @@ impl Table for GroupTable {
         table
     }
 
+    fn has_root(&self) -> bool {
+        self.rows.iter().any(|row| row.gid == 0)
+    }
+
     fn broken(&self) -> &[usize] {
         &self.broken
     }

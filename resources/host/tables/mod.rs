@@ -17,12 +17,13 @@ use super::Host;
 use super::files::{Content, EntryStat, Fault, Files, Why, said};
 use super::kernel::{is_bound_to_thread, is_in_overlay, is_read_only, wall};
 use super::process::spawner;
+use super::unfinished::{LONGEST_WAIT, time_until_whole};
 use crate::failure::Failure;
 use rustix::fs::FileType;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use zeroize::Zeroizing;
 
 /// The size limit of a table in bytes.
@@ -35,6 +36,9 @@ const KERNEL_TEXT: usize = 1 << 20;
 /// 10 ms.
 const SETTLED: Duration = Duration::from_millis(20);
 
+/// The interval of looks at a table that another program is writing.
+const STEP: Duration = Duration::from_millis(50);
+
 /// The number of attempts on a table that is replaced meanwhile.
 const ATTEMPTS: usize = 3;
 
@@ -45,6 +49,9 @@ pub trait Table: Sized {
 
     /// Parses the text of the file. Lines that are no rows are counted in the result of [`Table::broken`].
     fn parse(text: &str) -> Self;
+
+    /// Returns true if each host has such a row: root, in the tables that have its number.
+    fn has_root(&self) -> bool;
 
     /// Returns the numbers of the skipped lines, from 1.
     fn broken(&self) -> &[usize];
@@ -95,6 +102,27 @@ pub struct Tables {
     pub(super) changes: tokio::sync::Mutex<()>,
 }
 
+impl Tables {
+    fn time_until_whole(&self) -> Option<Duration> {
+        let all = [
+            self.passwd.time_until_whole(),
+            self.group.time_until_whole(),
+            self.shadow.time_until_whole(),
+        ];
+        all.into_iter().flatten().max()
+    }
+
+    /// Returns the path of an empty table.
+    fn empty(&self) -> Option<&'static str> {
+        let all = [
+            (Passwd::PATH, self.passwd.is_empty()),
+            (GroupTable::PATH, self.group.is_empty()),
+            (Shadow::PATH, self.shadow.is_empty()),
+        ];
+        all.into_iter().find(|(_, is_empty)| *is_empty).map(|(path, _)| path)
+    }
+}
+
 /// The last parsed copy of a table.
 #[derive(Debug)]
 struct Cache<T>(Mutex<Option<Copy<T>>>);
@@ -110,6 +138,9 @@ struct Copy<T> {
     stamp: EntryStat,
     /// The file could have changed again within the same tick of the clock, unseen.
     young: bool,
+    /// The content ends with a line and has the row of root: nobody seems to be writing it.
+    whole: bool,
+    is_empty: bool,
     table: Arc<T>,
 }
 
@@ -150,11 +181,27 @@ impl<T: Table> Cache<T> {
             return Err(Fault::refused(said("read", path, "the file exceeds 64 MiB")));
         };
         let table = Arc::new(T::parse(&String::from_utf8_lossy(&bytes)));
+        let (whole, is_empty) = (bytes.ends_with(b"\n") && table.has_root(), bytes.is_empty());
         if is_shared {
             let young = is_young(&stamp, now);
-            *last = Some(Copy { stamp, young, table: Arc::clone(&table) });
+            let table = Arc::clone(&table);
+            *last = Some(Copy { stamp, young, whole, is_empty, table });
         }
         Ok(table)
+    }
+}
+
+impl<T: Table> Cache<T> {
+    /// Returns the time to wait for another program that seems to be writing the file.
+    fn time_until_whole(&self) -> Option<Duration> {
+        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let copy = last.as_ref().filter(|copy| !copy.whole)?;
+        time_until_whole(Path::new(T::PATH), &copy.stamp, false)
+    }
+
+    fn is_empty(&self) -> bool {
+        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        last.as_ref().is_some_and(|copy| copy.is_empty)
     }
 }
 
@@ -187,9 +234,33 @@ impl Host {
         if is_bound_to_thread() {
             return self.read_accounts(shadow);
         }
-        let host = self.clone();
-        let read = spawner::handle()?.spawn_blocking(move || host.read_accounts(shadow));
-        read.await.unwrap_or_else(|why| Err(Failure::new(format!("reading ended: {why}"))))
+        let started = Instant::now();
+        loop {
+            let host = self.clone();
+            let read = spawner::handle()?.spawn_blocking(move || host.read_accounts(shadow));
+            let failed = |why| Err(Failure::new(format!("reading ended: {why}")));
+            let read = read.await.unwrap_or_else(failed);
+            let left = self.tables.time_until_whole().filter(|_| started.elapsed() < LONGEST_WAIT);
+            let Some(left) = left else { return read };
+            tokio::time::sleep(left.min(STEP)).await;
+        }
+    }
+
+    /// Waits for other programs that are writing an account table, before a tool rewrites the table.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a table is empty: the tool would replace it by one that has the new row alone.
+    pub(crate) async fn wait_for_whole_accounts(&self) -> Result<(), Failure> {
+        if is_bound_to_thread() {
+            return Ok(());
+        }
+        // A missing table is a matter of the tool.
+        drop(self.account_tables(self.files().is_root()).await);
+        let Some(path) = self.tables.empty() else { return Ok(()) };
+        let what = format!("{path} is empty: the other accounts would be lost");
+        let hint = format!("restore it, for example `cp -a {path}- {path}`");
+        Err(Failure::new(what).hint(hint).passing())
     }
 
     fn read_accounts(&self, shadow: bool) -> Result<AccountTables, Failure> {

@@ -41,6 +41,10 @@ impl Table for Passwd {
         table
     }
 
+    fn has_root(&self) -> bool {
+        self.by_uid(0).is_some()
+    }
+
     fn broken(&self) -> &[usize] {
         &self.broken
     }

@@ -36,6 +36,10 @@ impl Table for Shadow {
         table
     }
 
+    fn has_root(&self) -> bool {
+        true
+    }
+
     fn broken(&self) -> &[usize] {
         &self.broken
     }

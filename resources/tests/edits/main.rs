@@ -68,6 +68,30 @@ fn several_resources_write_one_file_once() {
     }
 }
 
+/// A program that writes in place truncates the file first. An edit in that moment must not lose its text.
+#[test]
+fn the_text_of_a_program_that_is_writing_is_not_lost() {
+    use std::io::Write as _;
+    let (host, folder) = (Host::default(), scratch());
+    let path = folder.path().join("f");
+    for pieces in [["", "first\nlast\n"], ["first", "\nlast\n"]] {
+        std::fs::write(&path, "first\nown\nlast\n").unwrap();
+        let own = resource("line", &path, &[("line", "own")]);
+        let mut file = std::fs::File::create(&path).unwrap();
+        let change = change(&host, &own);
+        let writer = std::thread::spawn(move || {
+            for piece in pieces {
+                std::thread::sleep(std::time::Duration::from_millis(150));
+                file.write_all(piece.as_bytes()).unwrap();
+            }
+        });
+        let outcome = apply_with(&host, &own, change, &permit(&CancellationToken::new()));
+        writer.join().unwrap();
+        assert!(matches!(outcome, Outcome::Changed(_)), "{outcome:?}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "first\nlast\nown\n", "{pieces:?}");
+    }
+}
+
 #[test]
 fn a_contradiction_changes_nothing() {
     let (host, folder) = (Host::default(), scratch());

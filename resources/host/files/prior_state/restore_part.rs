@@ -7,12 +7,14 @@ use crate::host::files::fault::{Fault, said};
 use crate::host::files::paths::entry::Entry;
 use crate::host::files::prior_state::enclosure::RestoredDirectories;
 use crate::host::files::prior_state::restore::{Done, is_secret, refused};
-use crate::parts::edit_share::LARGEST;
 use crate::permit::Permit;
 use crate::prior_state::{Loss, PriorEdit, PriorState};
 use crate::reversed_edits::reverse_edits;
 use rustix::fs::FileType;
 use std::path::Path;
+
+/// The size limit of a file with edits in bytes.
+const LARGEST: usize = 4 << 20;
 
 impl Files {
     /// Reverses the edits of a file, which are ordered from the last one to the first one. `former` is the state before
