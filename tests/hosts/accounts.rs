@@ -158,7 +158,7 @@ fn a_table_that_is_being_written_keeps_its_rows() {
     let lines = host.shell(
         "for f in group passwd shadow; do : >/etc/$f; sleep 0.2; cat /root/$f >/etc/$f; done
         for n in 1 2 3 4 5; do for f in group passwd shadow; do cp /root/$f /etc/$f; sleep 0.1; done; done
-        steadfast wait --timeout 60
+        steadfast wait --timeout 60 >/dev/null
         for f in group passwd shadow; do sort /etc/$f >/root/now; sort /root/$f | comm -23 - /root/now; done",
     );
     assert_eq!(lines.trim(), "", "lost rows");
