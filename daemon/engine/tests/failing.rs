@@ -60,3 +60,26 @@ fn e10_a_failure_that_does_not_block_lets_dependents_start() {
         sound(&world);
     }
 }
+
+/// A run that changes a part and fails has not reached the declared state: its retries keep their delays.
+#[test]
+fn e20_retries_that_change_a_part_are_no_contention() {
+    let shape = Shape::of(1).all(|meta| {
+        meta.retry = None;
+        meta.delay = ms(100);
+        meta.delay_max = ms(200);
+    });
+    let mut world = settled(&[shape]);
+    world.step(&Step::Changed(v(0)));
+    for _ in 0..20 {
+        while world.in_progress(v(0)).is_none() {
+            world.steps(&[Step::Wait(ms(50))]);
+        }
+        world.steps(&[Step::Checked(v(0), RunVerdict::Differs), Step::Commit]);
+        world.steps(&[Step::Ended(v(0), Outcome::Failed { touched: true })]);
+        while world.step(&Step::Commit) {}
+        sound(&world);
+    }
+    assert!(world.now.0 < 20_000_000_000, "the retries keep their delays");
+    assert!(!is_contended(&world, 0));
+}
