@@ -19,7 +19,9 @@ mod state;
 mod world;
 
 pub use errors::{LogLevelError, SettingsRejected};
-pub use graph::last_good_graph::{GraphVersion, generation};
+pub use graph::last_good_graph::{
+    GraphVersion, damage_of_last_good_graph, generation, put_damaged_graph_aside,
+};
 pub use graph::last_good_settings::last_good_settings;
 pub use graph::loader::{FirstRefused, GraphSource};
 pub use graph::settings::{HostSettings, ReadSettings};

@@ -249,3 +249,30 @@ fn a_restarted_driver_remembers_a_rejection() {
     daemon.signal(SIGHUP).wait_for("loaded");
     host.wait_until("the rejection is over", || host.ask_daemon(&["status"]).code == 0);
 }
+
+/// A damaged last-good graph never reaches the host: its checksum does not match. `state verify` names it, and
+/// `state repair` moves it aside.
+#[test]
+fn a_damaged_last_good_graph_is_not_run() {
+    let host = Host::with(GRAPH);
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.wait_until("it is kept", || host.exists("state/graph.json"));
+    daemon.kill();
+    let stored = host.read("state/graph.json");
+    assert!(stored.contains("declared"), "{stored}");
+    host.write("state/graph.json", &stored.replace("declared", "declarxd"));
+    host.ask_daemon(&["state", "verify"])
+        .exits(1)
+        .prints("graph.json: its checksum does not match");
+    host.graph(BROKEN);
+    let mut daemon = host.run(&[]);
+    assert_ne!(daemon.ends_within(Duration::from_secs(30)), 0);
+    assert_eq!(host.read("conf"), "declared\n");
+    host.ask_daemon(&["state", "repair"]).exits(0).prints("moved to");
+    host.ask_daemon(&["state", "verify"]).exits(0).prints("intact");
+    host.graph(GRAPH);
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.wait_until("it is kept again", || host.exists("state/graph.json"));
+}

@@ -18,7 +18,7 @@ use crate::store::{
     Origin, Overview, Ownership, PauseRecord, ResourceRecord, SqliteStore, StoredState, Verb,
     violations,
 };
-use crate::workers::{generation, readers};
+use crate::workers::{damage_of_last_good_graph, generation, readers};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -205,6 +205,7 @@ fn verify(args: &args::VerifyKept) -> Result<Exit, Exit> {
     }
     let found = violations(&verified.recalled, &readers);
     wrong.extend(found.iter().map(ToString::to_string));
+    wrong.extend(damage_of_last_good_graph(&directory));
     for line in &wrong {
         print(plain(line));
     }

@@ -12,7 +12,7 @@ use crate::events;
 use crate::store::{
     Maintenance, SqliteStore, StateLock, export_format, inbox, maintain_state, violations,
 };
-use crate::workers::readers;
+use crate::workers::{put_damaged_graph_aside, readers};
 use std::fs::{File, TryLockError};
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -160,10 +160,14 @@ fn have_done(what: Maintenance, socket: &Socket, directory: &Path) -> Result<Exi
         Some(lines) => lines,
         None => alone(what, directory)?,
     };
-    if lines.is_empty() {
+    let graph = match what {
+        Maintenance::Repair => put_damaged_graph_aside(directory),
+        Maintenance::Import => None,
+    };
+    if lines.is_empty() && graph.is_none() {
         print("nothing to do: the state is intact");
     }
-    for line in &lines {
+    for line in lines.iter().chain(&graph) {
         print(plain(line));
     }
     Ok(Exit::Well)

@@ -2,16 +2,20 @@
 
 use crate::config::{LoadedGraph, Text};
 use crate::store::LAST_GOOD_GRAPH;
-use crate::store::database::{private, sync};
+use crate::store::database::{move_aside, private, sync};
 use crate::store::regular_file;
+use crate::world::bundle::sha256_hex;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The version of the format; version 1 had no graph version.
-const VERSION: u32 = 2;
+/// The version of the format; version 1 had no graph version, and version 2 no checksum.
+const VERSION: u32 = 3;
+
+/// The first version with a checksum.
+const WITH_SUM: u32 = 3;
 
 /// The identity of an accepted graph; part of the manifest of a state directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,6 +75,32 @@ pub(in crate::workers) struct LastGoodGraph {
     paths: Vec<PathBuf>,
     /// The texts of the files. Secrets appear only by name.
     pub(in crate::workers) texts: Vec<Text>,
+    /// The SHA-256 of all that is above, in hexadecimal digits.
+    #[serde(default)]
+    sum: String,
+}
+
+impl LastGoodGraph {
+    fn checksum(&self) -> std::io::Result<String> {
+        let all = (self.version, self.at, &self.generation, &self.paths, &self.texts);
+        Ok(sha256_hex(&serde_json::to_vec(&all)?))
+    }
+}
+
+/// Returns the damage of the stored graph; `None` if it is intact, or if there is none.
+#[must_use]
+pub fn damage_of_last_good_graph(state_directory: &Path) -> Option<String> {
+    open(state_directory).err().map(|why| format!("{LAST_GOOD_GRAPH}: {why}"))
+}
+
+/// Renames a damaged graph, so that it can be examined. Returns a line about it; `None` if the graph is intact.
+#[must_use]
+pub fn put_damaged_graph_aside(state_directory: &Path) -> Option<String> {
+    let why = damage_of_last_good_graph(state_directory)?;
+    Some(match move_aside(&state_directory.join(LAST_GOOD_GRAPH)) {
+        Ok(aside) => format!("{why}; moved to {}", aside.display()),
+        Err(error) => format!("{why}; it cannot be moved: {error}"),
+    })
 }
 
 /// Reads the stored graph; returns `None` if there is none, it is unreadable, or it was read from other paths than
@@ -85,16 +115,23 @@ pub(in crate::workers) fn read(
 
 /// Reads the stored graph, regardless of its paths.
 fn of_any(state_directory: &Path) -> Option<LastGoodGraph> {
-    let unreadable = |why: &dyn std::fmt::Display| {
+    open(state_directory).unwrap_or_else(|why| {
         tracing::warn!(event = "warning", "{LAST_GOOD_GRAPH} cannot be read: {why}");
-    };
+        None
+    })
+}
+
+/// Reads the stored graph and verifies its checksum.
+fn open(state_directory: &Path) -> std::io::Result<Option<LastGoodGraph>> {
     let text = match regular_file::read(&state_directory.join(LAST_GOOD_GRAPH)) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return None,
-        read => read.inspect_err(|error| unreadable(error)).ok()?,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        read => read?,
     };
-    let kept: LastGoodGraph =
-        serde_json::from_slice(&text).inspect_err(|error| unreadable(error)).ok()?;
-    (kept.version <= VERSION).then_some(kept)
+    let kept: LastGoodGraph = serde_json::from_slice(&text)?;
+    if kept.version >= WITH_SUM && kept.version <= VERSION && kept.sum != kept.checksum()? {
+        return Err(std::io::Error::other("its checksum does not match"));
+    }
+    Ok(Some(kept).filter(|kept| kept.version <= VERSION))
 }
 
 /// Removes the leftover of an interrupted write.
@@ -127,7 +164,8 @@ pub(in crate::workers) fn write(
     let generation = Some(GraphVersion { number, ..generation.clone() });
     let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let (version, paths, texts) = (VERSION, absolute(paths), texts.to_vec());
-    let kept = LastGoodGraph { version, at, generation, paths, texts };
+    let mut kept = LastGoodGraph { version, at, generation, paths, texts, sum: String::new() };
+    kept.sum = kept.checksum()?;
     let mut file = private(&new)?;
     file.set_len(0)?;
     file.write_all(&serde_json::to_vec(&kept)?)?;
