@@ -95,23 +95,16 @@ pub(crate) fn failed(command: &Command, finished: &Finished) -> Failure {
         what.push_str(&format!("\n{line}"));
     }
     let own = rustix::process::geteuid().as_raw();
-    let trouble = mark_passing(Failure::new(what));
+    let trouble = Failure::new(what).passing_if_named();
     if own == 0 {
         return trouble;
     }
     trouble.hint(format!("steadfast runs as uid {own}; most changes of a host need root"))
 }
 
-/// Marks the failure of a tool that names a read-only or full file system: it is tried again without an event.
-fn mark_passing(trouble: Failure) -> Failure {
-    let passes = ["Read-only file system", "No space left on device"];
-    let is_passing = passes.into_iter().any(|words| trouble.what.contains(words));
-    if is_passing { trouble.passing() } else { trouble }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{command, failed, mark_passing};
+    use super::{command, failed};
     use crate::failure::Failure;
     use crate::host::{Captured, End, Finished};
 
@@ -128,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_read_only_file_system_passes() {
-        let says = |what: &str| mark_passing(Failure::new(what)).passes;
+        let says = |what: &str| Failure::new(what).passing_if_named().passes;
         assert!(says("dpkg-divert ended with code 2\nrename: Read-only file system"));
         assert!(!says("dpkg-divert ended with code 2\nrename: Permission denied"));
     }

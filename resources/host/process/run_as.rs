@@ -104,7 +104,8 @@ fn user(wanted: &str) -> Result<(u32, Option<User>), Failure> {
     }
     let Ok(number) = wanted.parse() else {
         return Err(Failure::new(format!("user {wanted:?} does not exist"))
-            .hint("declare a resource that creates the account, ordered before this one"));
+            .hint("declare a resource that creates the account, ordered before this one")
+            .passing());
     };
     Ok((number, by_number(number)?))
 }
@@ -140,6 +141,7 @@ fn group(wanted: &str) -> Result<u32, Failure> {
     wanted.parse().map_err(|_not_a_number| {
         Failure::new(format!("group {wanted:?} does not exist"))
             .hint("declare a resource that creates the account, ordered before this one")
+            .passing()
     })
 }
 

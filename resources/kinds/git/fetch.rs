@@ -157,7 +157,13 @@ async fn fetch_version(
         guard_empty(tree, host).await.map_err(WriteFailure::untouched)?;
         let path = tree.path.display().to_string();
         let init = tree.git_outside(&["init", "-q", "--template=", "--", &path]);
-        run_change(host, permit, &init).await?;
+        if let Err(failure) = run_change(host, permit, &init).await {
+            // A part of a repository would count as one for ever. The directory was empty before.
+            let part = format!("{path}/.git");
+            let remove = tree.as_user(command(&["rm", "-rf", "--", &part]));
+            drop(run_change(host, permit, &remove).await);
+            return Err(failure);
+        }
     }
     run(tree, host, permit, &["config", "remote.origin.url", repo]).await?;
     let refspec = "+refs/heads/*:refs/remotes/origin/*";

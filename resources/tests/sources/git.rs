@@ -159,6 +159,27 @@ fn undo_clone(at: &Path) -> Outcome {
     hold(&undone.resource)
 }
 
+/// A first clone on a full file system leaves no part of a repository, which would fail every later run.
+#[test]
+fn a_first_clone_on_a_full_file_system_succeeds_later() {
+    let folder = repository();
+    let at = folder.path();
+    shell(at, "mkdir full; mount -t tmpfs -o size=64k,mode=755 none full");
+    // Each amount of room ends the first clone in another step.
+    for left in [0, 1, 2, 4, 8, 12] {
+        let path = at.join(format!("full/{left}"));
+        let repo = at.join("origin");
+        let tree = resource("git", &path, &[("repo", repo.to_str().unwrap())]);
+        shell(at, "cat /dev/zero >full/fill 2>/dev/null || true");
+        shell(at, &format!("truncate -s -{left}k full/fill"));
+        assert!(matches!(hold(&tree), Outcome::Failed { .. }), "{left}");
+        shell(at, "rm full/fill; mount -o remount,size=16m full");
+        made(&tree);
+        shell(at, "rm -rf full/*; mount -o remount,size=64k full");
+    }
+    shell(at, "umount full");
+}
+
 #[test]
 fn undo_removes_an_unchanged_clone() {
     let folder = repository();
