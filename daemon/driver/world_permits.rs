@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use steadfast_engine::{Event, HeldReason, Mode, VertexId, VertexStatus, WindowId};
 use steadfast_resources::host::world::{NumberedPermit, PermitRequest};
-use steadfast_resources::{SentValue, Value};
+use steadfast_resources::{Failure, SentValue, Value};
 use tokio::time::Instant;
 
 /// The number of the next request for a permit, in all sessions of the driver.
@@ -111,6 +111,19 @@ impl Driver {
             );
             run.cancel.cancel();
         }
+    }
+
+    /// Returns the failure of an apply whose permit of the world has probably ended: the host was suspended for longer
+    /// than its lease, and the end of the permit has not been told yet.
+    pub(super) fn refuse_begin_without_permit(&self, vertex: VertexId) -> Option<Failure> {
+        let window = self.graph.get(vertex)?.meta.window?;
+        let mut permits = self.graph.gate(window)?.permits.iter();
+        let needs_lease = permits.any(|permit| permit.resource.is_some());
+        if !needs_lease || self.runtime.host.world().is_some_and(|world| world.has_safe_lease()) {
+            return None;
+        }
+        let what = "no changes are started without the permit of the world: its lease has expired";
+        Some(Failure::new(what).hint("the resource is retried when the permit is granted again"))
     }
 
     /// Returns the vertices behind each gate, with the gate's window.

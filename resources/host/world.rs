@@ -62,6 +62,12 @@ pub trait SharedWorld: fmt::Debug + Send + Sync {
 
     /// Sets the permits that this host wants or holds; all others are given back.
     fn want_permits(&self, wanted: Vec<NumberedPermit>);
+
+    /// Returns true if the permits that end with the lease of this host are still held now. A host that was suspended
+    /// may not have heard of their end yet.
+    fn has_safe_lease(&self) -> bool {
+        true
+    }
 }
 
 impl Host {

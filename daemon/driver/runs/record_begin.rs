@@ -32,6 +32,8 @@ impl Driver {
             (live.class, live.in_fight) = (class, in_fight);
         }
         let without_lease = self.permission.lease.refuse_begin();
+        let without_lease =
+            without_lease.or_else(|| self.refuse_begin_without_permit(intent.vertex));
         let (created, is_lost) = match &without_lease {
             None if self.journal.exists() && self.mode.read_only().is_none() => {
                 let live = self.runs.active.get(&intent.run);

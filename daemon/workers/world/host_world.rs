@@ -5,11 +5,11 @@ use crate::config::WorldSettings;
 use crate::metrics::WorldValues;
 use crate::world::follower::{RangeView, follow_range};
 use crate::world::records::{KvRecord, SCHEMA, read_record, unix_seconds, write_record};
-use crate::world::{Entry, World, WorldError, keys};
+use crate::world::{Entry, World, WorldError, boot_time, keys};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use steadfast_resources::host::world::{NumberedPermit, SharedWorld, WorldKey, WorldValue};
@@ -89,6 +89,8 @@ pub(in crate::workers) struct HostWorld {
     /// The manifest that was rejected, and the reason.
     rejected: Mutex<Option<(String, String)>>,
     sequence: Mutex<(u64, String)>,
+    /// The time since boot up to which the lease is safe, in milliseconds.
+    lease_safe_until: AtomicU64,
     /// True if an operator allows a collection to shrink at once.
     takes_all: AtomicBool,
 }
@@ -125,6 +127,7 @@ impl HostWorld {
             stale: Mutex::default(),
             rejected: Mutex::default(),
             sequence: Mutex::default(),
+            lease_safe_until: AtomicU64::new(0),
             takes_all: AtomicBool::new(false),
         }
     }
@@ -420,7 +423,20 @@ fn world_key(full: &str) -> Option<WorldKey> {
     keys::decode_name(rest.split_once('/')?.1).map(WorldKey::Export)
 }
 
+impl HostWorld {
+    /// Sets the time since boot up to which the lease of this host is safe.
+    pub(super) fn set_lease_safe_until(&self, safe_until: Duration) {
+        let milliseconds = u64::try_from(safe_until.as_millis()).unwrap_or(u64::MAX);
+        self.lease_safe_until.store(milliseconds, Ordering::SeqCst);
+    }
+}
+
 impl SharedWorld for HostWorld {
+    fn has_safe_lease(&self) -> bool {
+        let safe_until = Duration::from_millis(self.lease_safe_until.load(Ordering::SeqCst));
+        boot_time() < safe_until
+    }
+
     fn read_value<'a>(&'a self, key: &'a WorldKey) -> Answer<'a, Result<WorldValue, Failure>> {
         Box::pin(async move {
             self.begin_use();

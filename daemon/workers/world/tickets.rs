@@ -115,7 +115,8 @@ impl<'a> PermitTeller<'a> {
         call.await
     }
 
-    pub(super) const fn set_safe_until(&mut self, safe_until: Duration) {
+    pub(super) fn set_safe_until(&mut self, safe_until: Duration) {
+        self.shared.world.set_lease_safe_until(safe_until);
         self.guard.set_safe_until(safe_until);
     }
 
@@ -154,6 +155,7 @@ impl<'a> PermitTeller<'a> {
 
     /// Revokes the permits with a lease.
     pub(super) fn revoke(&mut self) {
+        self.shared.world.set_lease_safe_until(Duration::ZERO);
         if let Some(usable) = self.guard.revoke() {
             self.shared.requests.put(DriverEvent::WorldPermits(usable.into_iter().collect()));
         }
