@@ -34,7 +34,7 @@ pub(crate) fn time_until_whole(
         return None;
     }
     let is_own = own().get_or_insert_default().get(path) == Some(seen);
-    if is_own { None } else { time_left(wall(), seen.changed, looks_whole) }
+    if is_own { None } else { time_left(wall(), seen.changed_at()?, looks_whole) }
 }
 
 /// Records that this process has written the file.
@@ -46,9 +46,7 @@ fn own() -> MutexGuard<'static, Option<HashMap<PathBuf, EntryStat>>> {
     OWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn time_left(now: Duration, changed: (i64, i64), looks_whole: bool) -> Option<Duration> {
-    let seconds = u64::try_from(changed.0).ok()?;
-    let changed = Duration::new(seconds, u32::try_from(changed.1).unwrap_or_default());
+fn time_left(now: Duration, changed: Duration, looks_whole: bool) -> Option<Duration> {
     let needed = if looks_whole { SETTLED } else { QUIET };
     // A clock that was set back makes old files young: a time far in the future says nothing.
     needed.checked_sub(now.abs_diff(changed)).filter(|left| !left.is_zero())
@@ -62,7 +60,8 @@ mod tests {
     #[test]
     fn a_cut_off_content_waits_longer_than_a_whole_one() {
         let left = |now: u64, looks_whole: bool| {
-            time_left(Duration::from_millis(now), (10, 0), looks_whole).map(|left| left.as_millis())
+            time_left(Duration::from_millis(now), Duration::from_secs(10), looks_whole)
+                .map(|left| left.as_millis())
         };
         assert_eq!((left(10_000, true), left(10_000, false)), (Some(20), Some(1000)));
         assert_eq!((left(10_005, true), left(10_005, false)), (Some(15), Some(995)));

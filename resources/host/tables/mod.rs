@@ -207,10 +207,7 @@ impl<T: Table> Cache<T> {
 
 /// Returns true if the file changed within the last 20 ms, or in the future.
 fn is_young(stamp: &EntryStat, now: Duration) -> bool {
-    let (seconds, nanoseconds) = stamp.changed;
-    let Ok(seconds) = u64::try_from(seconds) else { return true };
-    let changed = Duration::new(seconds, u32::try_from(nanoseconds).unwrap_or_default());
-    changed + SETTLED > now
+    stamp.changed_at().is_none_or(|changed| changed + SETTLED > now)
 }
 
 /// All three account tables in one reading.

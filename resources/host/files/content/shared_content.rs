@@ -66,8 +66,5 @@ impl Files {
 
 /// Returns true if the file changed within the last 20 ms, or in the future.
 fn is_young(seen: &EntryStat) -> bool {
-    let (seconds, nanoseconds) = seen.changed;
-    let Ok(seconds) = u64::try_from(seconds) else { return true };
-    let changed = Duration::new(seconds, u32::try_from(nanoseconds).unwrap_or_default());
-    changed + SETTLED > wall()
+    seen.changed_at().is_none_or(|changed| changed + SETTLED > wall())
 }

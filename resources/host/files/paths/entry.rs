@@ -9,6 +9,7 @@ use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The set-user-id and set-group-id bits, which grant the rights of the file's owner or group to a process
 /// that runs the file.
@@ -46,6 +47,15 @@ pub struct EntryStat {
     pub links: u64,
     /// The time of the last change of any kind, in seconds and nanoseconds.
     pub changed: (i64, i64),
+}
+
+impl EntryStat {
+    /// Returns the time of the last change since 1970; none for an earlier time.
+    pub(crate) fn changed_at(&self) -> Option<Duration> {
+        let (seconds, nanoseconds) = self.changed;
+        let seconds = u64::try_from(seconds).ok()?;
+        Some(Duration::new(seconds, u32::try_from(nanoseconds).unwrap_or_default()))
+    }
 }
 
 impl<'a> Entry<'a> {
