@@ -13,9 +13,8 @@ fn fail(world: &mut World) {
     while world.step(&Step::Commit) {}
 }
 
-/// A full disk: one event, and then retries that change nothing. The retries keep their delays.
-#[test]
-fn e20_retries_that_change_nothing_are_no_contention() {
+/// Returns a world of one vertex with retries without end, after an event.
+fn changed() -> World {
     let shape = Shape::of(1).all(|meta| {
         meta.retry = None;
         meta.delay = ms(100);
@@ -23,6 +22,13 @@ fn e20_retries_that_change_nothing_are_no_contention() {
     });
     let mut world = settled(&[shape]);
     world.step(&Step::Changed(v(0)));
+    world
+}
+
+/// A full disk: one event, and then retries that change nothing. The retries keep their delays.
+#[test]
+fn e20_retries_that_change_nothing_are_no_contention() {
+    let mut world = changed();
     let mut attempts = 0;
     while attempts < 20 {
         if world.in_progress(v(0)).is_some() {
@@ -64,13 +70,7 @@ fn e10_a_failure_that_does_not_block_lets_dependents_start() {
 /// A run that changes a part and fails has not reached the declared state: its retries keep their delays.
 #[test]
 fn e20_retries_that_change_a_part_are_no_contention() {
-    let shape = Shape::of(1).all(|meta| {
-        meta.retry = None;
-        meta.delay = ms(100);
-        meta.delay_max = ms(200);
-    });
-    let mut world = settled(&[shape]);
-    world.step(&Step::Changed(v(0)));
+    let mut world = changed();
     for _ in 0..20 {
         while world.in_progress(v(0)).is_none() {
             world.steps(&[Step::Wait(ms(50))]);
