@@ -162,6 +162,11 @@ async fn connect(path: &Path) -> Result<UnixStream, Unanswered> {
             io::ErrorKind::WouldBlock => {
                 Unanswered::Unavailable("too many pending connections".to_owned())
             }
+            // The kernel takes no longer path.
+            io::ErrorKind::InvalidInput => Unanswered::Broken(format!(
+                "the path of its socket exceeds 107 bytes; start the daemon with a shorter --socket, and name it here: {}",
+                path.display()
+            )),
             _ => Unanswered::Broken(error.to_string()),
         });
     }

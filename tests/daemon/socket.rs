@@ -300,3 +300,14 @@ fn a_request_of_a_client_that_gave_up_is_dropped() {
     let status = host.ask_daemon(&["status"]);
     assert!(status.stdout.contains("paused"), "{status}");
 }
+
+/// The kernel takes no socket path of more than 107 bytes: the client says so and names the option.
+#[test]
+fn a_long_socket_path_is_explained() {
+    let host = Host::with(GRAPH);
+    let long = format!("$DIR/{}/control.socket", "x".repeat(110));
+    host.finish(host.bare(&["status", "--socket", &long]))
+        .exits(69)
+        .says("the path of its socket exceeds 107 bytes")
+        .says("--socket");
+}
