@@ -62,18 +62,16 @@ pub fn test_module(folder: &Path, kinds: &KindSet) -> Result<Vec<CaseResult>, Pr
 fn run_case((folder, file): (&Path, PathBuf), kinds: &KindSet) -> CaseResult {
     let display = file.display().to_string();
     let mut problems = Problems::default();
-    let differences = match read_case(&file, &display, &mut problems) {
-        Some((case, facts)) => {
-            let options = Options { facts: Some(Arc::new(facts)), ..Options::new(kinds.clone()) };
-            compare_case(&case, &graph_of(folder, &case), &options)
-        }
-        None => {
-            let problems = problems.sorted(&[display]);
-            let shown = |problem: &Problem| problem.with_source().trim_end().to_owned();
-            let mut shown: Vec<String> = problems.list.iter().map(shown).collect();
-            shown.extend((problems.more > 0).then(|| format!("{} more problems", problems.more)));
-            shown
-        }
+    let read = read_case(&file, &display, &mut problems);
+    let differences = if let Some((case, facts)) = read {
+        let options = Options { facts: Some(Arc::new(facts)), ..Options::new(kinds.clone()) };
+        compare_case(&case, &graph_of(folder, &case), &options)
+    } else {
+        let problems = problems.sorted(&[display]);
+        let shown = |problem: &Problem| problem.with_source().trim_end().to_owned();
+        let mut shown: Vec<String> = problems.list.iter().map(shown).collect();
+        shown.extend((problems.more > 0).then(|| format!("{} more problems", problems.more)));
+        shown
     };
     CaseResult { file, differences }
 }
@@ -170,7 +168,8 @@ fn check_case((source, tree): (&SourceFile, &Tree<'static>), problems: &mut Prob
                 continue;
             }
         };
-        if !is_right && !(is_null && name != "error") {
+        let is_absent = is_null && name != "error";
+        if !is_right && !is_absent {
             let what = format!("`{name}` of a case should be {wants}");
             say(*value, Problem::new(Code::Type, what));
         }

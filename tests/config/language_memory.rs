@@ -233,3 +233,14 @@ fn patterns_that_match_all_files_end_soon() {
     refused(&[("web.yaml", &long)], "`modules` should be a list");
     refused(&files, "compute too much");
 }
+
+/// A loop over very many names that are texts, and a condition with many texts that its fact never has.
+#[test]
+fn many_names_in_lists_of_texts_end_soon() {
+    let names = vec!["vars.a"; 50_000].join(",");
+    let texts = vec!["\"Debian\""; 700].join(",");
+    let graph = format!(
+        "graph: g\nvars: {{a: x}}\nresources:\n  noop:\n  - {{name: a, when: 'facts.os.id in [{texts}]'}}\n  - {{for_each: [{names}]}}\n"
+    );
+    refused(&[("web.yaml", &graph)], "the item `vars.a` is a text, no expression");
+}

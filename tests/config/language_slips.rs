@@ -302,6 +302,11 @@ fn wrong_forms_get_the_correction() {
     ] {
         answers_body(body, &[expected]);
     }
+    answers(
+        &[("web.yaml", "graph: g\nvariables: {a: 1}\nresources: {noop: [a]}\n")],
+        &["did you mean `vars`?"],
+    );
+    answers_body("resources:\n  noop: [{name: a, meta: {timeout: 5 min}}]\n", &["hint: write 5m"]);
     let list = "graph: g\nvars:\n- a: 1\nresources: {noop: [a]}\n";
     answers(&[("web.yaml", list)], &["remove the dashes: each line is NAME: VALUE"]);
     for (params, expected) in [

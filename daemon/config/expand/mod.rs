@@ -412,7 +412,9 @@ impl Expander<'_> {
         if problem.severity == super::problem::Severity::Error {
             self.is_complete = false;
         }
-        self.problems.push(problem.at(Some(context.place(span))));
+        // The place of a problem that is only counted is not computed.
+        let place = (!self.problems.is_full()).then(|| context.place(span));
+        self.problems.push(problem.at(place));
     }
 }
 

@@ -215,6 +215,11 @@ impl Problems {
         }
     }
 
+    /// Returns true if further problems are only counted.
+    pub(super) const fn is_full(&self) -> bool {
+        self.list.len() >= Self::MOST && self.warnings == 0
+    }
+
     /// Returns the number of errors so far.
     pub(super) const fn errors(&self) -> usize {
         self.errors

@@ -260,6 +260,10 @@ impl<'t> Reader<'t, '_> {
 impl<'t> Reader<'t, '_> {
     /// Returns the place of a span, with the uses and the loop that led to it.
     pub(super) fn place_of(&self, span: Span) -> Place {
+        if self.problems.is_full() {
+            // The place of a problem that is only counted is not computed.
+            return self.source.whole();
+        }
         let mut place = self.source.place(span);
         place.chain = chain_of(self.origin, self.item.as_deref());
         place

@@ -159,12 +159,7 @@ impl<'t> Reader<'t, '_> {
         let Some(name) = name else {
             // A misspelt `name` was reported before.
             if named.is_none() && self.problems.errors() == problems {
-                let path = self.tree.entry(item, "path").and_then(|(_, path)| self.scalar(path));
-                let example = path.map_or("NAME", |path| path.text.as_ref());
-                let problem = Problem::new(Code::MissingKey, format!("{what} needs `name`"));
-                let hint = format!("write name: {}", quoted(example));
-                let place = self.place_of(self.tree.span(item));
-                self.say(problem.hint(hint).at(Some(place)));
+                self.missing_name(item, what);
             }
             return;
         };
@@ -187,6 +182,16 @@ impl<'t> Reader<'t, '_> {
         if let Some(all) = &mut file.spots {
             all.resources.push(spots);
         }
+    }
+
+    /// Reports a resource without a name; a path can be the name.
+    fn missing_name(&mut self, item: usize, what: impl Display) {
+        let path = self.tree.entry(item, "path").and_then(|(_, path)| self.scalar(path));
+        let example = path.map_or("NAME", |path| path.text.as_ref());
+        let problem = Problem::new(Code::MissingKey, format!("{what} needs `name`"));
+        let hint = format!("write name: {}", quoted(example));
+        let place = self.place_of(self.tree.span(item));
+        self.say(problem.hint(hint).at(Some(place)));
     }
 
     /// Reads labels, and reports those that `-l NAME=VALUE` could not select.

@@ -129,7 +129,9 @@ impl<'t> Reader<'t, '_> {
             }
             _ => {
                 let all = || TOP.into_iter().chain(LANGUAGE_KEYS);
-                let hint = nearest(key, all()).map(|near| format!("did you mean `{near}`?"));
+                let foreign = (key == "variables").then_some("vars");
+                let near = foreign.or_else(|| nearest(key, all()));
+                let hint = near.map(|near| format!("did you mean `{near}`?"));
                 let known = format!("valid keys: {}", all().collect::<Vec<_>>().join(", "));
                 Problem::new(Code::UnknownKey, format!("unknown key `{}`", quoted(key)))
                     .hint(hint.unwrap_or(known))

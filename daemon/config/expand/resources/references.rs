@@ -6,6 +6,7 @@ use crate::config::expand::resources::fields::NAMES;
 use crate::config::expand::{Context, Expander};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
+use crate::expressions::Value;
 
 /// The roots of names.
 const ROOTS: [&str; 5] = ["vars", "facts", "params", "probe", "item"];
@@ -54,28 +55,28 @@ impl Expander<'_> {
     ) -> bool {
         let Some(Node::List(items)) = context.tree().node(node) else { return true };
         let items = items.clone();
+        let is_list = |item: &usize| {
+            let name = context.text_of(*item).unwrap_or_default();
+            matches!(value_ref(&context.scope, name), Some(Value::List(_)))
+        };
+        // Lists of lists are joined by `+`.
+        let joined = items.len() <= 9 && items.iter().all(is_list);
+        let joined = joined.then(|| {
+            let names: Vec<&str> = items.iter().filter_map(|item| context.text_of(*item)).collect();
+            names.join(" + ")
+        });
         let mut is_right = true;
-        for item in &items {
-            let Some(name) = self.reference_in(context, *item) else { continue };
+        for item in items {
+            let Some(name) = self.reference_in(context, item) else { continue };
             is_right = false;
             let what = format!("the item `{}` is a text, no expression", quoted(&name));
-            let is_list = |name: &str| {
-                matches!(self.known_value(context, name), Some(crate::expressions::Value::List(_)))
+            let hint = match &joined {
+                Some(joined) => format!("write for_each: {}", quoted(joined)),
+                None => format!("write \"${{{name}}}\"; quotes around the name keep the text"),
             };
-            let names: Vec<&str> = items.iter().filter_map(|item| context.text_of(*item)).collect();
-            let hint = if names.iter().all(|name| is_list(name)) {
-                format!("write for_each: {}", quoted(&names.join(" + ")))
-            } else {
-                format!("write \"${{{name}}}\"; quotes around the name keep the text")
-            };
-            self.report(context, *item, Problem::new(Code::Loop, what).hint(hint));
+            self.report(context, item, Problem::new(Code::Loop, what).hint(hint));
         }
         is_right
-    }
-
-    /// Returns a copy of the value of a name, if it is known now.
-    fn known_value(&self, context: &Context, name: &str) -> Option<crate::expressions::Value> {
-        value_ref(&context.scope, name).cloned()
     }
 
     /// Warns about `{{ vars.x }}` in a text that is copied as it is.

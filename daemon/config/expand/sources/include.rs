@@ -6,7 +6,8 @@ use crate::config::document::value_limit::Contents;
 use crate::config::expand::evaluate::Vars;
 use crate::config::expand::resources::conditions::Condition;
 use crate::config::expand::resources::name_within;
-use crate::config::expand::{Context, DEEPEST, Expander, GRAPH_KEYS, MODULE_KEYS, Parsed};
+use crate::config::expand::sources::variables::VariablesFile;
+use crate::config::expand::{Context, DEEPEST, Expander, GRAPH_KEYS, MODULE_KEYS};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
 use std::collections::HashSet;
@@ -228,17 +229,19 @@ impl Expander<'_> {
         self.scalar_expression(&context.at_load(), node)?.embedded_text()
     }
 
-    /// Reads and parses a file of variables that a file names by a relative path; `None` if there is no such file, and
-    /// within it `None` after the problems of the file are reported.
+    /// Reads and parses a file of variables that a file names by a relative path.
     pub(in crate::config::expand) fn open_variables(
         &mut self,
         context: &Context,
         text: &str,
-    ) -> Result<Option<Option<Arc<Parsed>>>, Problem> {
+    ) -> Result<VariablesFile, Problem> {
         let path = context.parsed.file.base.join(text);
         let display = display_beside(&context.parsed.file.display, text, &path);
-        let Some(number) = self.inputs.read(&path, &display)? else { return Ok(None) };
-        Ok(Some(self.parse_as(number, Contents::Variables)))
+        let Some(number) = self.inputs.read(&path, &display)? else {
+            return Ok(VariablesFile::Missing);
+        };
+        let parsed = self.parse_as(number, Contents::Variables);
+        Ok(parsed.map_or(VariablesFile::Broken, VariablesFile::Read))
     }
 }
 

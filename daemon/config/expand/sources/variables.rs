@@ -5,7 +5,7 @@ use crate::config::document::tree::Node;
 use crate::config::document::value_limit::Contents;
 use crate::config::expand::evaluate::{Scope, Vars};
 use crate::config::expand::sources::variable_values::VariablePass;
-use crate::config::expand::{Context, Expander};
+use crate::config::expand::{Context, Expander, Parsed};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Place, Problem, quoted};
 use std::collections::BTreeMap;
@@ -60,6 +60,15 @@ pub(super) enum Source {
     Text(String),
 }
 
+/// A file of variables.
+pub(in crate::config::expand) enum VariablesFile {
+    /// There is no such file.
+    Missing,
+    /// The file is no valid YAML, and its problems are reported.
+    Broken,
+    Read(Arc<Parsed>),
+}
+
 /// The keys of an entry of `vars_files:`.
 pub(in crate::config::expand) const FILE_KEYS: [&str; 2] = ["file", "optional"];
 
@@ -107,11 +116,10 @@ impl Expander<'_> {
         };
         let Some(path) = self.static_path(context, file) else { return };
         match self.open_variables(context, &path) {
-            Ok(Some(Some(parsed))) => self.define_parsed(&parsed, context, 1),
-            // The file is broken, and reported.
-            Ok(Some(None)) => self.variables.are_incomplete = true,
-            Ok(None) if is_optional => {}
-            Ok(None) => {
+            Ok(VariablesFile::Read(parsed)) => self.define_parsed(&parsed, context, 1),
+            Ok(VariablesFile::Broken) => self.variables.are_incomplete = true,
+            Ok(VariablesFile::Missing) if is_optional => {}
+            Ok(VariablesFile::Missing) => {
                 self.variables.are_incomplete = true;
                 let problem = crate::config::expand::sources::inputs::missing_file(&path);
                 let problem = problem.hint("add the file, or write {file: …, optional: true}");
@@ -155,12 +163,7 @@ impl Expander<'_> {
         }
     }
 
-    fn define_parsed(
-        &mut self,
-        parsed: &Arc<crate::config::expand::Parsed>,
-        from: &Context,
-        layer: u8,
-    ) {
+    fn define_parsed(&mut self, parsed: &Arc<Parsed>, from: &Context, layer: u8) {
         let context = Context { parsed: Arc::clone(parsed), ..from.clone() };
         self.define_parsed_at(&context, layer);
     }
@@ -182,10 +185,7 @@ impl Expander<'_> {
     }
 
     /// Returns the context of a file that no file of the graph names.
-    pub(in crate::config::expand) fn context_of(
-        &self,
-        parsed: Arc<crate::config::expand::Parsed>,
-    ) -> Context {
+    pub(in crate::config::expand) fn context_of(&self, parsed: Arc<Parsed>) -> Context {
         Context {
             open: vec![parsed.file.path.clone()],
             parsed,
