@@ -34,7 +34,7 @@ impl PatternFiles {
         files
     }
 
-    /// Returns the files of a folder whose names fit the pattern, and the work of the search: two units for a name, and
+    /// Returns the files of a folder whose names fit the pattern, and the work of the search: four units for a name, and
     /// one for 64 comparisons of letters.
     pub(super) fn search(&mut self, pattern: &Path, files: &[PathBuf]) -> (Arc<[PathBuf]>, u64) {
         let name = pattern.file_name().unwrap_or_default().to_string_lossy();
@@ -42,7 +42,7 @@ impl PatternFiles {
         let mut work = 1;
         let is_meant = |path: &&PathBuf| {
             let Some(own) = path.file_name().map(|own| own.to_string_lossy()) else { return false };
-            work += 2 + (letters.len() * own.len()) as u64 / 64;
+            work += 4 + (letters.len() * own.len()) as u64 / 64;
             !own.starts_with('.') && fits_pattern(&letters, &own)
         };
         let found: Arc<[PathBuf]> = files.iter().filter(is_meant).cloned().collect();
@@ -114,7 +114,7 @@ mod tests {
         let mut known = PatternFiles::default();
         let files: Vec<PathBuf> = ["/a/.x", "/a/b.yaml", "/a/c"].map(PathBuf::from).into();
         let (found, work) = known.search(Path::new("/a/*.yaml"), &files);
-        assert_eq!((&*found, work), (&[PathBuf::from("/a/b.yaml")][..], 7));
+        assert_eq!((&*found, work), (&[PathBuf::from("/a/b.yaml")][..], 13));
         assert_eq!(known.find(Path::new("/a/*.yaml")), Some(found));
         for number in 0..MOST_STORED {
             known.search(&PathBuf::from(format!("/a/{number}*")), &files);
