@@ -34,8 +34,8 @@ impl PatternFiles {
         files
     }
 
-    /// Returns the files of a folder whose names fit the pattern, and the work of the search: four units for a name, and
-    /// one for 64 comparisons of letters.
+    /// Returns the files of a folder whose names fit the pattern, and the work of the search: four units for a name,
+    /// and one for 64 comparisons of letters.
     pub(super) fn search(&mut self, pattern: &Path, files: &[PathBuf]) -> (Arc<[PathBuf]>, u64) {
         let name = pattern.file_name().unwrap_or_default().to_string_lossy();
         let letters: Vec<char> = name.chars().collect();
