@@ -172,6 +172,11 @@ fn names_in_lists_of_texts_are_reported() {
         "{said:?}"
     );
     assert!(said[1].contains("`facts.os.id` in `texts` is a text"), "{said:?}");
+    let said = problems(&[
+        ("web.yaml", "graph: g\nvars: {n: 1}\nmodules: [{use: m, as: a, with: {p: vars.n}}]\n"),
+        ("m/m.yaml", "module: m\nparams: {p: {type: int}}\nresources: {noop: [a]}\n"),
+    ]);
+    assert!(said.contains("warning: `vars.n` is a text, no expression"), "{said}");
 }
 
 /// A condition of the wrong type names the value to write.

@@ -21,8 +21,11 @@ impl Expander<'_> {
     ) {
         self.doubt_braces(context, node, field);
         if let Some(name) = self.reference_in(context, node) {
-            let what =
-                format!("`{}` in `{}` is a text, no expression", quoted(&name), quoted(field));
+            let of_field = match field {
+                "a value" => String::new(),
+                field => format!(" in `{}`", quoted(field)),
+            };
+            let what = format!("`{}`{of_field} is a text, no expression", quoted(&name));
             let hint = format!("write \"${{{name}}}\"; quotes around the name keep the text");
             self.report(context, node, Problem::new(Code::Doubt, what).warning().hint(hint));
         }
