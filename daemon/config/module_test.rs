@@ -2,15 +2,20 @@
 //! is needed, and nothing runs.
 
 use super::document::Document;
+use super::document::parse::parse_counted;
 use super::document::tree::{Node, Tree};
+use super::document::value_limit::{Contents, ValueCount};
 use super::problem::code::Code;
 use super::problem::{Problem, Problems, quoted};
 use super::read::files;
+use super::read::refused_characters::check_characters;
+use super::scalar::Scalar;
 use super::source_file::{SourceFile, whole};
 use super::{Options, compile, expand};
 use crate::expressions::{Shared, Value};
+use crate::nearest_name::nearest;
 use serde_json::Value as Json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steadfast_resources::KindSet;
@@ -32,7 +37,7 @@ pub struct CaseResult {
 /// Runs all cases of a module: the files `cases/*.yaml` in its folder, in name order.
 ///
 /// # Errors
-/// A [`Problem`] if the folder has no cases, or a case cannot be read.
+/// A [`Problem`] if the folder has no cases.
 pub fn test_module(folder: &Path, kinds: &KindSet) -> Result<Vec<CaseResult>, Problem> {
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     if !folder.is_dir() {
@@ -50,37 +55,140 @@ pub fn test_module(folder: &Path, kinds: &KindSet) -> Result<Vec<CaseResult>, Pr
         let at = whole(&folder.display().to_string());
         return Err(Problem::new(Code::EmptyFolder, what).hint(hint).at(Some(at)));
     }
-    cases.into_iter().map(|file| run_case((&folder, file), kinds)).collect()
+    Ok(cases.into_iter().map(|file| run_case((&folder, file), kinds)).collect())
 }
 
-fn run_case((folder, file): (&Path, PathBuf), kinds: &KindSet) -> Result<CaseResult, Problem> {
+/// Runs one case. A case that is wrong itself fails with its problems, and the other cases run.
+fn run_case((folder, file): (&Path, PathBuf), kinds: &KindSet) -> CaseResult {
     let display = file.display().to_string();
-    let wrong = |what: String| Problem::new(Code::Type, what).at(Some(whole(&display)));
-    let source = files::read_used(&file, &display, (files::LARGEST, files::oversized))?;
-    let source = source.ok_or_else(|| wrong("no such file".to_owned()))?;
-    let case: Json = serde_yaml::from_str(&source.text)
-        .map_err(|error| wrong(format!("the case is not valid YAML: {error}")))?;
-    let Json::Object(entries) = &case else {
-        return Err(wrong("a case should be a map".to_owned()));
+    let mut problems = Problems::default();
+    let read = read_case(&file, &display, &mut problems);
+    let differences = if let Some((case, facts)) = read {
+        let options = Options { facts: Some(Arc::new(facts)), ..Options::new(kinds.clone()) };
+        compare_case(&case, &graph_of(folder, &case), &options)
+    } else {
+        let problems = problems.sorted(&[display]);
+        let shown = |problem: &Problem| problem.with_source().trim_end().to_owned();
+        let mut shown: Vec<String> = problems.list.iter().map(shown).collect();
+        shown.extend((problems.more > 0).then(|| format!("{} more problems", problems.more)));
+        shown
     };
-    if let Some(unknown) = entries.keys().find(|key| !KEYS.contains(&key.as_str())) {
-        let what = format!("unknown key `{}` in a case", quoted(unknown));
-        return Err(wrong(what).hint(format!("valid keys: {}", KEYS.join(", "))));
+    CaseResult { file, differences }
+}
+
+/// Reads a case and its facts; `None` after a problem.
+fn read_case(path: &Path, display: &str, problems: &mut Problems) -> Option<(Json, Value)> {
+    let source = match files::read_used(path, display, (LARGEST, too_large)) {
+        Ok(Some(source)) => source,
+        Ok(None) => {
+            let problem = Problem::new(Code::Unreadable, "no such file");
+            problems.push(problem.at(Some(whole(display))));
+            return None;
+        }
+        Err(problem) => {
+            problems.push(problem);
+            return None;
+        }
+    };
+    if !check_characters(&source, problems) {
+        return None;
     }
+    let values = (Contents::Variables, &mut ValueCount::default());
+    let tree = parse_counted(&source, values, problems)?.into_owned();
+    check_case((&source, &tree), problems);
+    if problems.errors() > 0 {
+        return None;
+    }
+    let case = tree.root().map_or(Json::Null, |root| json_of(&tree, root));
     let facts = match case.get("facts") {
-        Some(facts) => Value::from_json(facts.clone())
-            .map_err(|error| wrong(format!("the facts cannot be used: {error}")))?,
-        None => Value::Map(Shared::default()),
+        None | Some(Json::Null) => Ok(Value::Map(Shared::default())),
+        Some(facts) => Value::from_json(facts.clone()),
     };
-    let options = Options { facts: Some(Arc::new(facts)), ..Options::new(kinds.clone()) };
-    let differences = compare_case(&case, &graph_of(folder, &case), &options);
-    Ok(CaseResult { file, differences })
+    match facts {
+        Ok(facts) => Some((case, facts)),
+        Err(error) => {
+            let at = tree.root().and_then(|root| tree.entry(root, "facts"));
+            let place = at.map(|(key, _)| source.place(tree.span(key)));
+            let what = format!("the facts cannot be used: {error}");
+            problems.push(Problem::new(Code::Type, what).at(place));
+            None
+        }
+    }
+}
+
+/// The largest file of a case, in bytes.
+const LARGEST: u64 = 4 << 20;
+
+/// Returns the problem of a case that is too large.
+fn too_large(display: &str) -> Problem {
+    let what = format!("the case is larger than {} MiB", LARGEST >> 20);
+    Problem::new(Code::TooLarge, what).at(Some(whole(display)))
+}
+
+/// Reports the unknown keys of a case, and the values of a wrong type.
+fn check_case((source, tree): (&SourceFile, &Tree<'static>), problems: &mut Problems) {
+    let Some(root) = tree.root() else {
+        let what = "the case is empty: it needs resources or an error";
+        let hint = format!("valid keys: {}", KEYS.join(", "));
+        problems.push(Problem::new(Code::Type, what).hint(hint).at(Some(source.whole())));
+        return;
+    };
+    let mut say = |node: usize, problem: Problem| {
+        problems.push(problem.at(Some(source.place(tree.span(node)))));
+    };
+    let Some(Node::Map(pairs)) = tree.node(root) else {
+        say(root, Problem::new(Code::Type, "a case should be a map with params and resources"));
+        return;
+    };
+    let mut seen = BTreeSet::new();
+    for (key, value) in pairs {
+        let name = tree.scalar(*key).map_or("", |key| key.text.as_ref());
+        if !seen.insert(name) {
+            let what = format!("`{}` is given twice in a case", quoted(name));
+            say(*key, Problem::new(Code::DuplicateKey, what).hint("keep one of the keys"));
+        }
+        let node = tree.node(*value);
+        let is_null = tree.scalar(*value).is_some_and(Scalar::is_null);
+        let (is_right, wants) = match name {
+            "params" => (matches!(node, Some(Node::Map(_))), "a map: {NAME: VALUE}"),
+            "facts" => (matches!(node, Some(Node::Map(_))), "a map: {os: {id: debian}}"),
+            "resources" => {
+                (matches!(node, Some(Node::Map(_))), "a map: {\"kind[name]\": {FIELD: VALUE}}")
+            }
+            "inactive" => (matches!(node, Some(Node::List(_))), "a list: [\"kind[name]\"]"),
+            "error" => {
+                let text = tree.scalar(*value).and_then(expand::values::scalar_value);
+                (matches!(text, Some(Value::Text(_))), "a part of the message, as a string")
+            }
+            _ => {
+                let near = nearest(name, KEYS).map(|near| format!("did you mean `{near}`?"));
+                let hint = near.unwrap_or_else(|| format!("valid keys: {}", KEYS.join(", ")));
+                let what = format!("unknown key `{}` in a case", quoted(name));
+                say(*key, Problem::new(Code::UnknownKey, what).hint(hint));
+                continue;
+            }
+        };
+        let is_absent = is_null && name != "error";
+        if !is_right && !is_absent {
+            let what = format!("`{name}` of a case should be {wants}");
+            say(*value, Problem::new(Code::Type, what));
+        }
+        for (resource, fields) in tree.entries(*value).iter().filter(|_| name == "resources") {
+            let is_null = tree.scalar(*fields).is_some_and(Scalar::is_null);
+            if !is_null && !matches!(tree.node(*fields), Some(Node::Map(_))) {
+                let name = tree.scalar(*resource).map_or("", |key| key.text.as_ref());
+                let what = format!("the fields of `{}` should be a map", quoted(name));
+                let hint = "write {} for any fields, or {FIELD: VALUE}";
+                say(*fields, Problem::new(Code::Type, what).hint(hint));
+            }
+        }
+    }
 }
 
 /// Returns a graph that uses the module once. JSON is YAML.
 fn graph_of(folder: &Path, case: &Json) -> String {
-    let params =
-        case.get("params").cloned().unwrap_or_else(|| Json::Object(serde_json::Map::new()));
+    let params = case.get("params").filter(|params| !params.is_null()).cloned();
+    let params = params.unwrap_or_else(|| Json::Object(serde_json::Map::new()));
     let secret = |value: &Json| value.get("secret").and_then(Json::as_str).map(str::to_owned);
     let secrets = params.as_object().into_iter().flatten().filter_map(|(_, value)| secret(value));
     let secrets: serde_json::Map<String, Json> =

@@ -111,6 +111,14 @@ pub(super) fn advice(takes: FieldType, scalar: &Scalar<'_>) -> Option<String> {
     if !scalar.plain && convert(takes, bare).is_some() {
         return Some(format!("remove the quotes: {}", scalar.text));
     }
+    if let Some(duration) = short_duration(&scalar.text) {
+        let short = Scalar { text: Cow::Borrowed(duration.as_str()), plain: true };
+        let is_time =
+            matches!(takes, FieldType::Seconds | FieldType::Milliseconds | FieldType::Duration);
+        if is_time && convert(takes, short).is_some() {
+            return Some(format!("write {duration}"));
+        }
+    }
     match takes {
         FieldType::Bool => match scalar.text.to_ascii_lowercase().as_str() {
             "yes" | "y" | "on" | "true" | "1" => Some("write true".to_owned()),
@@ -134,6 +142,21 @@ pub(super) fn list_advice(name: &str, text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let words = if is_short { words.join(", ") } else { "touch, /tmp/x".to_owned() };
     format!("write each word as a list item: `{name}: [{words}]`")
+}
+
+/// Returns a duration with the short unit: `5m` for `5 min`.
+fn short_duration(text: &str) -> Option<String> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).filter(|end| *end > 0)?;
+    let (number, unit) = text.split_at(end);
+    let unit = match unit.trim().to_ascii_lowercase().as_str() {
+        "ms" | "msec" | "milliseconds" => "ms",
+        "s" | "sec" | "secs" | "second" | "seconds" => "s",
+        "m" | "min" | "mins" | "minute" | "minutes" => "m",
+        "h" | "hour" | "hours" => "h",
+        "d" | "day" | "days" => "d",
+        _ => return None,
+    };
+    Some(format!("{number}{unit}"))
 }
 
 fn int_advice(text: &str) -> Option<String> {

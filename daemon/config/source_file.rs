@@ -49,9 +49,14 @@ pub(super) struct SourceFile {
     pub(super) role: Role,
     /// The offsets of the lines; computed at first use.
     lines: OnceLock<Vec<u32>>,
+    /// The number of characters before each block of bytes; computed at first use.
+    characters: OnceLock<Vec<u32>>,
     /// The ranges of values that are never shown; computed at first use.
     hidden: OnceLock<Vec<Range<usize>>>,
 }
+
+/// The bytes of a block whose characters are counted once.
+const BLOCK: usize = 4096;
 
 /// The bytes of a line before and behind a place that its message can show.
 const SHOWN: usize = 500;
@@ -69,6 +74,7 @@ impl SourceFile {
             text,
             role: Role::Graph,
             lines: OnceLock::new(),
+            characters: OnceLock::new(),
             hidden: OnceLock::new(),
         }
     }
@@ -122,7 +128,7 @@ impl SourceFile {
     pub(super) fn place(&self, span: Span) -> Place {
         let start = self.floor(span.start as usize);
         let (line, from) = self.line_text(Span::new(start, start).start);
-        let before = line.get(..start - from).unwrap_or(line).chars().count();
+        let before = self.characters_before(start) - self.characters_before(from);
         let end = (span.end as usize).min(from + line.len()).min(start + SHOWN);
         let meant = self.text.get(start..self.floor(end));
         let width = meant.map_or(1, |text| text.trim_end().chars().count()).max(1);
@@ -143,6 +149,24 @@ impl SourceFile {
             label: None,
             chain: Vec::new(),
         }
+    }
+
+    /// Returns the number of characters before an offset. A file of one long line can have thousands of problems: a few
+    /// bytes are counted for each.
+    fn characters_before(&self, at: usize) -> usize {
+        let bytes = self.text.as_bytes();
+        let count = |bytes: &[u8]| bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count();
+        let before = self.characters.get_or_init(|| {
+            let mut sum = 0;
+            let blocks = bytes.chunks(BLOCK).map(|block| {
+                sum += count(block);
+                u32::try_from(sum).unwrap_or(u32::MAX)
+            });
+            std::iter::once(0).chain(blocks).collect()
+        });
+        let block = at / BLOCK;
+        let whole = before.get(block).copied().unwrap_or_default() as usize;
+        whole + count(bytes.get(block * BLOCK..at).unwrap_or_default())
     }
 
     /// Returns the beginning of the character at an offset.

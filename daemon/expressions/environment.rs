@@ -175,7 +175,10 @@ impl Environment {
                     let whole = shown_name(path.get(..=index).unwrap_or_default());
                     let key = shortened(key);
                     let message = format!("`{whole}` is {other}; it has no `{key}`");
-                    return Err(wrong(message).hint_if(search_hint(other, (&whole, &key))));
+                    let is_item = root.name == "item" && index == 0;
+                    let hint = search_hint(other, (&whole, &key));
+                    let hint = hint.or_else(|| is_item.then(|| "write `item`".to_owned()));
+                    return Err(wrong(message).hint_if(hint));
                 }
             };
             if may_be_absent && resolved.optional.is_none() {
@@ -229,12 +232,22 @@ impl Environment {
                 "a field takes a secret as {secret: NAME}, a template by `values:`".to_owned()
             }
             _ if name == "item" => "add `for_each` to the entry".to_owned(),
+            _ if matches!(name, "env" | "environ" | "ENV" | "ansible_env") => {
+                "there is no environment: pass a value by --var NAME=VALUE".to_owned()
+            }
+            _ if matches!(name, "each" | "loop" | "element" | "it") => {
+                "the item of a loop is `item`".to_owned()
+            }
             (Some(meant), _) => format!("write `{}`", shown_name(&meant)),
             (None, Some(near)) => format!("nearest: `{near}`"),
             (None, None) if self.roots.is_empty() => "no names are known here".to_owned(),
             (None, None) => {
                 let roots: Vec<&str> = roots().collect();
-                format!("a name begins with {}; a text stands in quotes", roots.join(", "))
+                let text = shortened(&path.join("."));
+                format!(
+                    "a text stands in quotes: \"{text}\"; a name begins with {}",
+                    roots.join(", ")
+                )
             }
         };
         let message = match name {

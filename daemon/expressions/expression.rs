@@ -65,6 +65,11 @@ impl Expression {
         Self::parse(text)
     }
 
+    /// Returns the tree.
+    pub(super) fn node(&self) -> &Node {
+        &self.inner.node
+    }
+
     /// Returns the text.
     #[must_use]
     pub fn text(&self) -> &str {

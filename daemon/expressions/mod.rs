@@ -3,10 +3,11 @@
 //! This folder must never read a file, a clock or the environment: an expression depends on its inputs only. Reading
 //! order: `value`, `shared` (the content of lists and maps), `value_type`, `error`, `environment` and `scope` (the
 //! names of a place), `expression` (parse, check, evaluate), `text` (`${ }` in values), `syntax` (the text of an
-//! expression), `functions` (the closed list), `check` (the types), `evaluation` (by minijinja: expressions and
-//! templates).
+//! expression), `functions` (the closed list), `check` (the types), `comparisons` (names with literal texts),
+//! `evaluation` (by minijinja: expressions and templates).
 
 mod check;
+mod comparisons;
 mod environment;
 mod error;
 mod evaluation;
@@ -19,6 +20,7 @@ mod text;
 mod value;
 mod value_type;
 
+pub use comparisons::Comparison;
 pub use environment::Environment;
 pub use error::{Cause, ExpressionError};
 pub use evaluation::program::EngineValues;

@@ -1,6 +1,6 @@
 //! Checks of values against the schema: host names and addresses may come from the network.
 
-use super::schema::{FactClass, FactSpec, find_fact};
+use super::schema::{FactClass, FactSpec, FactType, find_fact};
 use super::table::SCHEMA;
 use crate::expressions::{Value, ValueType};
 use regex_lite::Regex;
@@ -55,6 +55,13 @@ fn shown(text: &str) -> String {
 fn wrong_text<'value>(spec: &FactSpec, value: &'value Value) -> Option<&'value str> {
     let pattern = compiled_pattern(spec.pattern?)?;
     find_text(value, &|text| !pattern.is_match(text))
+}
+
+/// Returns true if a fact may have this text as a value, or as an item.
+pub(super) fn fits_pattern(spec: &FactSpec, text: &str) -> bool {
+    let is_text = matches!(spec.fact_type, FactType::Text | FactType::Texts);
+    let pattern = spec.pattern.filter(|_| is_text).and_then(compiled_pattern);
+    pattern.is_none_or(|pattern| pattern.is_match(text))
 }
 
 fn find_text<'value>(value: &'value Value, wrong: &impl Fn(&str) -> bool) -> Option<&'value str> {

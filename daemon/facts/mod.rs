@@ -2,7 +2,8 @@
 //!
 //! This folder must never start a process, change the host or know a graph. Reading order: `schema` and `table` (all
 //! facts), `host_root` (the files below a root directory), `collect`, the parts `os`, `hardware`, `network`, `netlink`,
-//! `storage`, `platform`, `cloud`, `local`, then `check` (values against the schema), `facts_file` and `changes`.
+//! `storage`, `platform`, `cloud`, `local`, then `check` (values against the schema),
+//! `possible_values`, `facts_file` and `changes`.
 
 mod changes;
 mod check;
@@ -16,6 +17,7 @@ mod netlink;
 mod network;
 mod os;
 mod platform;
+mod possible_values;
 mod schema;
 mod storage;
 mod table;
@@ -30,6 +32,7 @@ pub use facts_file::{FactsFileError, read_facts_file};
 pub use host_root::{HostRoot, SystemAnswers};
 pub use local::LOCAL_FACTS;
 pub use netlink::{AddressChanges, InterfaceAddress};
+pub use possible_values::{ImpossibleValue, find_impossible_value};
 pub use schema::{
     FactClass, FactSource, FactSpec, FactType, facts_type, find_fact, is_fact_or_group,
     is_known_name, sources_of_facts,

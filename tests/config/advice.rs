@@ -32,7 +32,7 @@ fn each_advice_is_given_at_its_line() {
             "  file:\n    - {name: /etc/a.conf, content: x}\n  svc:\n    - {name: a, state: running, after: [\"file[/etc/a.conf]\"]}\n",
             ("after-without-notify", 6),
         ),
-        ("  noop:\n    - {name: a, when: facts.os.id == \"Debian\"}\n", ("fact-case", 4)),
+        ("  noop:\n    - {name: a, when: facts.os.codename == \"Trixie\"}\n", ("fact-case", 4)),
         ("  file:\n    - {name: /tmp/a, content: \"${HOME}\"}\n", ("literal-expression", 4)),
         (
             "  file:\n    - {name: /tmp/a, mode: \"0755\", template: {text: \"x {{ n }} {{ n | sh }}\"}, with: {n: \"1\"}}\n",

@@ -195,3 +195,52 @@ fn templates_with_nested_maps_are_bounded() {
     let long = format!("{{{{ [{}]|length }}}}", vec!["{\"a\":1}"; 100_000].join(","));
     refused(&[("web.yaml", graph), ("a.j2", &long)], "a template has at most 524288 bytes");
 }
+
+/// Many resources with three problems each, every one in another expression: the first problems are listed, and the
+/// others counted.
+#[test]
+fn many_problems_are_counted() {
+    let rows = lines(30_000, |n| {
+        format!(
+            "  - {{name: n{n}, int: \"${{vars.x{n}}}\", text: \"${{vars.y{n}}}\", bool: \"${{vars.z{n}}}\"}}\n"
+        )
+    });
+    let graph = format!("graph: g\nvars: {{a: 1}}\nresources:\n  test:\n{rows}");
+    refused(
+        &[("web.yaml", &graph)],
+        "the graph was rejected: 90000 problems, 89000 of them not shown",
+    );
+}
+
+/// Eight patterns that each match all files, in each of these files.
+#[test]
+fn patterns_that_match_all_files_end_soon() {
+    let patterns = |folder: &str| {
+        let all = ["*", "?*", "*l", "**", "*a*", "*.*", "*.yaml", "*y*"];
+        all.map(|pattern| format!("\"{folder}{pattern}\"")).join(", ")
+    };
+    let graph = format!("graph: g\ninclude: [{}]\nresources: {{noop: [a]}}\n", patterns("s/"));
+    let part = format!("include: [{}]\n", patterns(""));
+    let names: Vec<String> = (0..300).map(|n| format!("s/a{n}.yaml")).collect();
+    let mut files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), &*part)).collect();
+    files.push(("web.yaml", &graph));
+    refused(&files, "include cycle: a0.yaml → a1.yaml → a0.yaml");
+    let many = format!("graph: g\ninclude:\n{}", lines(20_000, |n| format!("- s/*{n}\n")));
+    let mut files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
+    files.push(("web.yaml", &many));
+    let long =
+        format!("graph: g\ninclude: [{}]\nmodules: x\n", "s/*a".repeat(2) + &"*a".repeat(4000));
+    refused(&[("web.yaml", &long)], "`modules` should be a list");
+    refused(&files, "compute too much");
+}
+
+/// A loop over very many names that are texts, and a condition with many texts that its fact never has.
+#[test]
+fn many_names_in_lists_of_texts_end_soon() {
+    let names = vec!["vars.a"; 50_000].join(",");
+    let texts = vec!["\"Debian\""; 700].join(",");
+    let graph = format!(
+        "graph: g\nvars: {{a: x}}\nresources:\n  noop:\n  - {{name: a, when: 'facts.os.id in [{texts}]'}}\n  - {{for_each: [{names}]}}\n"
+    );
+    refused(&[("web.yaml", &graph)], "the item `vars.a` is a text, no expression");
+}

@@ -203,3 +203,120 @@ fn quotes_and_modules_name_the_line_to_write() {
     let file = with("modules: [{use: m/module.yaml, as: a}]\n");
     answers(&[("web.yaml", &file), module], &["did you mean `m`?"]);
 }
+
+/// Checks the answer to a graph with some variables.
+#[track_caller]
+fn answers_body(body: &str, expected: &[&str]) {
+    let head =
+        "graph: g\nvars: {n: 4, s: a.b, m: {a: {p: 1}}, l: [a, b], on: true, pw: {secret: x}}\n";
+    answers(&[("web.yaml", &format!("{head}{body}"))], expected);
+}
+
+/// An unknown key is reported although another problem of the resource hides its fields.
+#[test]
+fn unknown_keys_of_wrong_resources_are_reported() {
+    for (entry, expected) in [
+        (
+            "{name: \"${item}\", foreach: vars.l}",
+            ["`item` exists only below", "write: for_each: vars.l"],
+        ),
+        (
+            "{name: \"${item}\", loop: vars.l}",
+            ["`item` exists only below", "write: for_each: vars.l"],
+        ),
+        ("{for_each: vars.x, nmae: a}", ["no variable `x`", "did you mean `name`?"]),
+        (
+            "{name: a, when: vars.x, ensure: x, metta: {}}",
+            ["unknown key `metta` in noop[a]", "`meta`?"],
+        ),
+    ] {
+        answers_body(&format!("resources:\n  noop:\n  - {entry}\n"), &expected);
+    }
+}
+
+/// Expressions: each hint has the text to write.
+#[test]
+fn hints_of_expressions_have_the_text_to_write() {
+    for (entry, expected) in [
+        ("{name: a, when: facts.os.id == debian}", "a text stands in quotes: \"debian\""),
+        ("{name: \"a-${env.HOME}\"}", "there is no environment: pass a value by --var NAME=VALUE"),
+        ("{name: \"a-${lookup('env', 'X')}\"}", "use vars_files, --var NAME=VALUE, or a probe"),
+        ("{name: \"a-${now()}\"}", "an expression has no time and no chance: use a probe"),
+        ("{name: \"${each}\", for_each: vars.l}", "the item of a loop is `item`"),
+        ("{name: \"${item.name}\", for_each: vars.l}", "hint: write `item`"),
+        ("{name: \"${vars.l}\"}", "for_each: vars.l, name: \"${item}\""),
+        ("{for_each: range(3)}", "write `[\"1\", \"2\", \"3\"]`"),
+        ("{for_each: \"a, b\"}", "a list of items stands in brackets: write `[a, b]`"),
+        ("{name: x, for_each: vars.l}", "give each item a name of its own: name: \"NAME-${item}\""),
+        (
+            "{name: \"a-${vars.pw}\"}",
+            "no expression has a secret: a field takes it as {secret: NAME}",
+        ),
+        ("{name: a, after: noop.b}", "write noop[b]"),
+        ("{name: a, notify: restart b}\n  - {name: b}", "did you mean `noop[b]`?"),
+    ] {
+        answers_body(&format!("resources:\n  noop:\n  - {entry}\n"), &[expected]);
+    }
+}
+
+/// Templates: the engine's messages get advice.
+#[test]
+fn slips_in_templates_get_the_correction() {
+    for (template, expected) in [
+        ("{% if vars.on %}x", "add {% endif %} or {% endfor %}"),
+        ("{{ vars.l | joined(',') }}", "hint: nearest: `join`"),
+        ("{{ vars.s }", "close the value by }}"),
+        ("{% if vars.on }x{% endif %}", "close the tag by %}"),
+        (
+            "{% for x in vars.l %}{% end %}",
+            "a block ends with its own word: {% endif %}, {% endfor %}",
+        ),
+        ("{% elsif vars.on %}", "write {% elif … %}"),
+    ] {
+        let entry = format!("{{name: /a, template: {{text: \"{template}\"}}}}");
+        answers_body(&format!("resources:\n  file:\n  - {entry}\n"), &[expected]);
+    }
+    let file = "resources:\n  file:\n  - {name: /a, template: \"{{ vars.s }}\"}\n";
+    answers_body(file, &["this is the text of a template", "write template: {text: \"…\"}"]);
+}
+
+/// The forms of other parts of a graph.
+#[test]
+fn wrong_forms_get_the_correction() {
+    for (body, expected) in [
+        ("resources:\n  noop: a\n", "write noop: [a]"),
+        ("resources:\n  file:\n  - {path: /a, content: x}\n", "write name: /a"),
+        (
+            "edges: [\"noop[a] -> noop[b]\"]\nresources: {noop: [a]}\n",
+            "write {from: \"noop[a]\", to: \"noop[b]\"}",
+        ),
+        (
+            "assert: [vars.n > 5]\nresources: {noop: [a]}\n",
+            "write {that: vars.n > 5, message: \"…\"}",
+        ),
+        ("variables: {a: 1}\nresources: {noop: [a]}\n", "did you mean `vars`?"),
+        ("modules: [m]\n", "write {use: m, as: NAME}"),
+        ("modules: [{use: m, name: a}]\n", "did you mean `as`?"),
+        ("modules: [{use: m, as: a, params: {}}]\n", "did you mean `with`?"),
+        ("modules: [{module: m, as: a}]\n", "did you mean `use`?"),
+    ] {
+        answers_body(body, &[expected]);
+    }
+    answers(
+        &[("web.yaml", "graph: g\nvariables: {a: 1}\nresources: {noop: [a]}\n")],
+        &["did you mean `vars`?"],
+    );
+    answers_body("resources:\n  noop: [{name: a, meta: {timeout: 5 min}}]\n", &["hint: write 5m"]);
+    let list = "graph: g\nvars:\n- a: 1\nresources: {noop: [a]}\n";
+    answers(&[("web.yaml", list)], &["remove the dashes: each line is NAME: VALUE"]);
+    for (params, expected) in [
+        ("{p: {type: integer}}", "did you mean `int`?"),
+        ("{p: {type: boolean}}", "did you mean `bool`?"),
+        ("{p: {type: int, default: \"1\"}}", "remove the quotes: 1"),
+        ("{p: {type: int}}", "remove the quotes: 80"),
+    ] {
+        let module = format!("module: m\nparams: {params}\nresources: {{noop: [a]}}\n");
+        let graph = "graph: g\nmodules: [{use: m, as: a, with: {p: \"80\"}}]\n";
+        answers(&[("web.yaml", graph), ("m/m.yaml", &module)], &[expected]);
+    }
+}

@@ -26,6 +26,7 @@ mod language_loops;
 mod language_memory;
 mod language_messages;
 mod language_modules;
+mod language_one_run;
 mod language_places;
 mod language_probes;
 mod language_slips;

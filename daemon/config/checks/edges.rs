@@ -80,11 +80,26 @@ impl Validator<'_> {
             let what = format!("expected a resource as kind[name], found `{}`", quoted(target));
             Problem::new(Code::Reference, what)
         };
-        let usual = "name a resource by kind and name, for example file[motd]";
-        let usual = named.is_none().then(|| usual.to_owned());
+        let usual = named.is_none().then(|| self.meant_resource(target));
         let problem = problem.hint_if(suggestion.or(usual)).at(self.atlas.place(at));
         self.problems.push(problem);
         None
+    }
+
+    /// Returns the advice for a resource that is not written as kind[name].
+    fn meant_resource(&self, target: &str) -> String {
+        for separator in ['.', ':', '/', ' '] {
+            let Some((kind, name)) = target.split_once(separator) else { continue };
+            if self.kinds.is_known(kind) && !name.trim().is_empty() {
+                return format!("write {kind}[{}]", quoted(name.trim()));
+            }
+        }
+        let last = format!("[{}]", target.rsplit(' ').next().unwrap_or(target));
+        let mut all = self.vertices.iter().map(|vertex| vertex.identity.as_ref());
+        match all.find(|identity| target.contains(' ') && identity.ends_with(&last)) {
+            Some(meant) => format!("did you mean `{}`?", quoted(meant)),
+            None => "name a resource by kind and name, for example file[motd]".to_owned(),
+        }
     }
 
     fn suggest(&mut self, target: &str, named: Option<ResourceId<'_>>) -> Option<String> {

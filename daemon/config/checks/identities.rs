@@ -2,7 +2,7 @@
 
 use crate::config::hash::Stable;
 use crate::config::problem::code::Code;
-use crate::config::problem::{Problem, quoted};
+use crate::config::problem::{Place as Position, Problem, quoted};
 use crate::config::{Aliases, ast};
 use steadfast_resources::Place;
 
@@ -56,4 +56,19 @@ pub(super) fn declared_twice(identity: &str, again: Option<&str>, first: Option<
         shown(again)
     );
     Problem::new(Code::Duplicate, what).hint(hint)
+}
+
+/// Adds the advice for a loop whose items all give one name.
+pub(super) fn with_loop_hint(
+    problem: Problem,
+    again: Option<&Position>,
+    first: Option<&Position>,
+) -> Problem {
+    let at = |place: &Position| (place.file.clone(), place.line, place.column);
+    let is_loop =
+        again.is_some_and(|it| it.chain.iter().any(|use_of| use_of.starts_with("in the loop")));
+    if is_loop && again.map(at) == first.map(at) {
+        return problem.hint("give each item a name of its own: name: \"NAME-${item}\"");
+    }
+    problem
 }

@@ -30,7 +30,7 @@ use super::source_file::SourceFile;
 use super::{Aliases, LoadedGraph, Options, Origin};
 use edges::DraftEdge;
 pub(super) use identities::wrong_name;
-use identities::{declared_twice, definitions};
+use identities::{declared_twice, definitions, with_loop_hint};
 use metaparams::{Delete, Metas, Own};
 use semaphores::{Refused, Semaphores};
 use std::collections::{HashMap, HashSet};
@@ -371,8 +371,9 @@ impl Validator<'_> {
         let Some((first, of_first)) = first else { return false };
         let condition = condition.map(AsRef::as_ref);
         let problem = declared_twice(identity, condition, of_first.as_deref());
-        let problem = problem.at(self.atlas.labelled(at, "again here"));
-        let problem = problem.at(self.atlas.labelled(first, "first declared here"));
+        let again = self.atlas.labelled(at, "again here");
+        let first = self.atlas.labelled(first, "first declared here");
+        let problem = with_loop_hint(problem, again.as_ref(), first.as_ref()).at(again).at(first);
         self.problems.push(problem);
         true
     }

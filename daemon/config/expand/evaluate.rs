@@ -1,6 +1,7 @@
 //! The bridge to the expressions: names and types of a place, parsed expressions, and the problems of both.
 
 use super::budget::bytes_of_result;
+use super::cache::{self, Checked};
 use super::names::{environment, has_failed, has_type, missing_value, value_of, with_values};
 use super::outcome::Outcome;
 use super::sources::host_facts::Facts;
@@ -8,11 +9,10 @@ use super::{Context, Expander};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
 use crate::config::source_file::Span;
-use crate::expressions::{EngineValues, Expression, ExpressionError, Shared, Value, ValueType};
+use crate::expressions::{Expression, ExpressionError, Shared, Value, ValueType};
 use crate::nearest_name::nearest;
 use std::borrow::Cow;
-use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A root of dotted names: its value and its type.
@@ -136,33 +136,6 @@ impl Context {
     }
 }
 
-/// The parsed expressions by text, and the checked ones by the types of their names.
-#[derive(Default)]
-pub(super) struct Cache {
-    parsed: HashMap<String, Result<Expression, ExpressionError>>,
-    checked: HashMap<CheckKey, Checked>,
-    /// The types of the names below `probe`, with the values and the declared types that they were made of.
-    pub(super) probe_root: RefCell<Option<ProbeRoot>>,
-    /// The values that were converted for the engine.
-    pub(super) engine_values: RefCell<EngineValues>,
-    /// The work of all evaluations so far.
-    pub(super) work: Cell<u64>,
-}
-
-/// The types of the names below `probe`, with what they were made of.
-pub(super) type ProbeRoot =
-    (Shared<BTreeMap<String, Value>>, Arc<BTreeMap<String, ValueType>>, Arc<ValueType>);
-
-/// An expression, and the addresses of the types that it was checked against.
-type CheckKey = (String, [usize; 6]);
-
-/// The result of a check. It holds the types, so that no other type gets their addresses.
-struct Checked {
-    result: Result<ValueType, ExpressionError>,
-    _types: [Option<Arc<ValueType>>; 4],
-    _probes: Arc<BTreeMap<String, ValueType>>,
-}
-
 /// The number of comparisons of words for hints that name the nearest one: the search among thousands of names takes
 /// long for thousands of problems.
 const MOST_COMPARED: usize = 200_000;
@@ -203,7 +176,7 @@ impl<'t> Written<'t> {
     }
 
     /// Returns the span of a byte of the expression, or of the whole scalar.
-    fn span_at(&self, at: usize) -> Span {
+    pub(super) fn span_at(&self, at: usize) -> Span {
         match self.start {
             Some(start) => {
                 let end = start + self.text.len();
@@ -226,6 +199,7 @@ impl Expander<'_> {
             parsed.clone()
         } else {
             let parsed = Expression::parse(written.text);
+            cache::forget_if_many(&mut self.cache.parsed);
             self.cache.parsed.insert(written.text.to_owned(), parsed.clone());
             parsed
         };
@@ -239,6 +213,11 @@ impl Expander<'_> {
         written: Written<'_>,
         error: &ExpressionError,
     ) {
+        // The file that defines the variable cannot be read.
+        if self.variables.are_incomplete && error.message.starts_with("no variable ") {
+            self.is_complete = false;
+            return;
+        }
         let mut problem =
             Problem::new(Code::Expression, &error.message).hint_if(error.hint.as_ref());
         if let Some(problem_of_yaml) = cut_by_comment(context, written, error) {
@@ -269,6 +248,7 @@ impl Expander<'_> {
             self.report_other_names(context, written, (&expression, &error));
             return Outcome::Failed;
         }
+        self.doubt_comparisons(context, (&expression, written));
         if let Some(unknown) = unknown {
             return Outcome::Unknown(unknown);
         }
@@ -351,6 +331,7 @@ impl Expander<'_> {
             result =
                 expression.check(&environment(scope, (context.is_module(), true), &self.cache));
         }
+        cache::forget_if_many(&mut self.cache.checked);
         self.cache
             .checked
             .insert(key, Checked { result: result.clone(), _types: types, _probes: probes });

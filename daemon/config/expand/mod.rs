@@ -5,12 +5,14 @@
 //! and the uses that led there.
 //!
 //! Reading order: `detect` (files without the language skip the expansion), this file (the steps), `sources` (files,
-//! includes, variables, facts), `budget` (limits), `evaluate` (expressions), `outcome`, `names`, `text` (scalars
-//! with `${ }`), `values`, `resources` (conditions, loops, fields, commands, templates), `modules` (files, parameters,
-//! uses, pages), `print`, `ask`.
+//! includes, variables, facts), `budget` (limits), `evaluate` (expressions), `cache`, `comparisons`, `outcome`,
+//! `names`, `text` (scalars with `${ }`), `values`, `resources` (conditions, loops, fields, commands, templates),
+//! `modules` (files, parameters, uses, pages), `print`, `ask`.
 
 pub(super) mod ask;
 mod budget;
+mod cache;
+mod comparisons;
 pub(super) mod detect;
 pub(super) mod evaluate;
 pub(super) mod modules;
@@ -35,7 +37,8 @@ use super::source_file::{SourceFile, Span};
 use super::{Options, Stored, UsedInputs};
 use crate::nearest_name::nearest;
 use budget::Used;
-use evaluate::{Cache, Scope};
+use cache::Cache;
+use evaluate::Scope;
 use modules::uses::UseRecord;
 use resources::loaded_templates::TemplateCache;
 use sources::host_facts::Facts;
@@ -138,6 +141,8 @@ struct Expander<'a> {
     uses: UseRecord,
     /// The declared probes by instance.
     probes: HashMap<Arc<str>, DeclaredProbes>,
+    /// The comparisons that a warning names: the file, and the offsets of the expression and in it.
+    doubted: HashSet<(usize, u32, usize)>,
 }
 
 /// The keys of a graph file, and of a file of a module.
@@ -213,6 +218,7 @@ fn new_expander<'a>(
         is_complete: true,
         uses: UseRecord::default(),
         probes: HashMap::new(),
+        doubted: HashSet::new(),
     }
 }
 
@@ -304,7 +310,12 @@ impl Expander<'_> {
             let is_known = known.contains(&text.as_str());
             let is_old = ["collect", "remote", "types"].contains(&text.as_str());
             if !is_known && (!is_old || context.is_module()) {
-                let near = nearest(&text, known.iter().copied());
+                let foreign = [("variables", "vars"), ("values", "vars"), ("imports", "include")];
+                let foreign = foreign
+                    .into_iter()
+                    .find(|(foreign, key)| *foreign == text && known.contains(key));
+                let near = foreign.map(|(_, key)| key);
+                let near = near.or_else(|| nearest(&text, known.iter().copied()));
                 let near = near.map(|near| format!("did you mean `{near}`?"));
                 let hint = match (context.is_module(), text.as_str()) {
                     (true, "vars" | "vars_files") => {
@@ -401,7 +412,9 @@ impl Expander<'_> {
         if problem.severity == super::problem::Severity::Error {
             self.is_complete = false;
         }
-        self.problems.push(problem.at(Some(context.place(span))));
+        // The place of a problem that is only counted is not computed.
+        let place = (!self.problems.is_full()).then(|| context.place(span));
+        self.problems.push(problem.at(place));
     }
 }
 

@@ -1,6 +1,7 @@
 //! The names in a scope: their values and their types, and the probes that they wait for.
 
-use crate::config::expand::evaluate::{Cache, Scope};
+use crate::config::expand::cache::Cache;
+use crate::config::expand::evaluate::Scope;
 use crate::config::problem::quoted;
 use crate::expressions::{Environment, MapKey, Scope as Values, Value, ValueType};
 use std::collections::BTreeSet;

@@ -143,7 +143,13 @@ impl Expander<'_> {
     ) -> Outcome<Value> {
         let kind = crate::config::expand::values::kind_of(value);
         let what = format!("`${{{}}}` is {kind}, within text", quoted(text));
-        let hint = "only strings, integers and bools are embedded in text";
+        let is_secret =
+            matches!(value, Value::Map(it) if it.len() == 1 && it.contains_key("secret"));
+        let hint = if is_secret {
+            "no expression has a secret: a field takes it as {secret: NAME}, a template by `values:`"
+        } else {
+            "only strings, integers and bools are embedded in text"
+        };
         self.report(context, node, Problem::new(Code::Expression, what).hint(hint));
         Outcome::Failed
     }

@@ -80,6 +80,7 @@ impl Expander<'_> {
                     return self.scalar_expression(context, node);
                 }
                 let value = scalar_value(scalar);
+                self.doubt_text(context, node, "a value");
                 if value.is_none() {
                     let problem = Problem::new(Code::Variable, "expected a value, found nothing");
                     let hint = "write a value, such as \"\" for an empty string";

@@ -171,6 +171,8 @@ pub(super) struct Problems {
     pub(super) list: Vec<Problem>,
     pub(super) more: usize,
     errors: usize,
+    /// The number of listed warnings.
+    warnings: usize,
     /// The texts of the reported warnings; each is reported once.
     warned: HashSet<String>,
 }
@@ -185,11 +187,37 @@ impl Problems {
             Severity::Warning if !self.warned.insert(problem.what.clone()) => return,
             Severity::Warning => {}
         }
+        self.list_one(problem);
+    }
+
+    /// Adds a warning that each of its places needs.
+    pub(super) fn push_each(&mut self, problem: Problem) {
+        self.errors += usize::from(problem.severity == Severity::Error);
+        self.list_one(problem);
+    }
+
+    /// Lists a problem, or counts it. An error takes the place of the last warning in a full list.
+    fn list_one(&mut self, problem: Problem) {
+        let is_warning = problem.severity == Severity::Warning;
         if self.list.len() < Self::MOST {
+            self.warnings += usize::from(is_warning);
             self.list.push(problem);
-        } else {
-            self.more += 1;
+            return;
         }
+        self.more += 1;
+        if is_warning || self.warnings == 0 {
+            return;
+        }
+        let last = self.list.iter_mut().rev().find(|it| it.severity == Severity::Warning);
+        if let Some(last) = last {
+            self.warnings -= 1;
+            *last = problem;
+        }
+    }
+
+    /// Returns true if further problems are only counted.
+    pub(super) const fn is_full(&self) -> bool {
+        self.list.len() >= Self::MOST && self.warnings == 0
     }
 
     /// Returns the number of errors so far.

@@ -150,7 +150,11 @@ pub(in crate::config) fn read_used(
 /// Returns the paths of the files of a folder; none if it cannot be read.
 pub(in crate::config) fn list_folder(path: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).filter(|path| !path.is_dir()).collect()
+    let is_folder = |entry: &fs::DirEntry| match entry.file_type() {
+        Ok(found) if !found.is_symlink() => found.is_dir(),
+        _ => entry.path().is_dir(),
+    };
+    entries.filter(|entry| !is_folder(entry)).map(|entry| entry.path()).collect()
 }
 
 /// Returns the names of the folders in a folder; none if it cannot be read.

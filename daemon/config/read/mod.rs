@@ -1,14 +1,15 @@
 //! The reader of graph files: turns the YAML tree into a graph file, and reports every problem with its place.
 //!
 //! A reader must not compare resources; that is the task of `checks`. Reading order: `files` (paths to texts),
-//! `refused_characters`, `syntax_errors`, this file, `resources`, `receives`, `world`, and `nesting` (a check of all
-//! paths, which runs with `checks`).
+//! `refused_characters`, `syntax_errors`, this file, `resources`, `meta`, `receives`, `world`, and `nesting` (a check
+//! of all paths, which runs with `checks`).
 
 #[cfg(test)]
 mod any_text_tests;
 mod field_parts;
 pub(super) mod files;
 pub(super) mod foreign_words;
+mod meta;
 pub(super) mod nesting;
 pub(super) mod receives;
 pub(super) mod refused_characters;
@@ -146,6 +147,9 @@ impl<'t> Reader<'t, '_> {
 
     fn edges(&mut self, entry: Entry<'t>, file: &mut GraphFile) {
         for item in self.list(entry, "`edges`", "a list of edges").unwrap_or_default() {
+            if self.edge_as_text(*item) {
+                continue;
+            }
             let Some(entries) = self.map(*item, "an edge", "a map with `from` and `to`") else {
                 continue;
             };
@@ -176,6 +180,18 @@ impl<'t> Reader<'t, '_> {
                 }
             }
         }
+    }
+
+    /// Reports an edge that is written as one text, such as `pkg[a] -> svc[b]`.
+    fn edge_as_text(&mut self, item: usize) -> bool {
+        let Some(text) = self.scalar(item).filter(|text| !text.is_null()) else { return false };
+        let ends = text.text.split_once("->").map(|(from, to)| (from.trim(), to.trim()));
+        let (from, to) = ends.unwrap_or(("kind[name]", "kind[name]"));
+        let hint = format!("write {{from: \"{}\", to: \"{}\"}}", quoted(from), quoted(to));
+        let what = "an edge should be a map with `from` and `to`, found a string";
+        let place = self.place_of(self.tree.span(item));
+        self.say(Problem::new(Code::Type, what).hint(hint).at(Some(place)));
+        true
     }
 
     fn end(&mut self, entry: Entry<'t>) -> (Option<End>, Span) {
@@ -244,6 +260,10 @@ impl<'t> Reader<'t, '_> {
 impl<'t> Reader<'t, '_> {
     /// Returns the place of a span, with the uses and the loop that led to it.
     pub(super) fn place_of(&self, span: Span) -> Place {
+        if self.problems.is_full() {
+            // The place of a problem that is only counted is not computed.
+            return self.source.whole();
+        }
         let mut place = self.source.place(span);
         place.chain = chain_of(self.origin, self.item.as_deref());
         place
@@ -348,8 +368,14 @@ impl<'t> Reader<'t, '_> {
                 let problem =
                     format!("{what} should be {wants}, found {}", self.shape(entry.value));
                 let problem = Problem::new(Code::Type, problem);
-                let hint = matches!(self.tree.node(entry.value), Some(Node::Map(_)))
-                    .then_some("start each item with `- `");
+                let hint = match self.tree.node(entry.value) {
+                    Some(Node::Map(_)) => Some("start each item with `- `".to_owned()),
+                    Some(Node::Scalar(scalar)) if scalar.plain => {
+                        let text = quoted(&scalar.text);
+                        Some(format!("write {}: [{text}]", quoted(entry.key)))
+                    }
+                    _ => None,
+                };
                 let place = self.place_of(self.value_span(entry));
                 self.say(problem.hint_if(hint).at(Some(place)));
                 None

@@ -159,7 +159,7 @@ impl<'t> Reader<'t, '_> {
         let Some(name) = name else {
             // A misspelt `name` was reported before.
             if named.is_none() && self.problems.errors() == problems {
-                self.missing(item, "name", what);
+                self.missing_name(item, what);
             }
             return;
         };
@@ -182,6 +182,16 @@ impl<'t> Reader<'t, '_> {
         if let Some(all) = &mut file.spots {
             all.resources.push(spots);
         }
+    }
+
+    /// Reports a resource without a name; a path can be the name.
+    fn missing_name(&mut self, item: usize, what: impl Display) {
+        let path = self.tree.entry(item, "path").and_then(|(_, path)| self.scalar(path));
+        let example = path.map_or("NAME", |path| path.text.as_ref());
+        let problem = Problem::new(Code::MissingKey, format!("{what} needs `name`"));
+        let hint = format!("write name: {}", quoted(example));
+        let place = self.place_of(self.tree.span(item));
+        self.say(problem.hint(hint).at(Some(place)));
     }
 
     /// Reads labels, and reports those that `-l NAME=VALUE` could not select.
@@ -398,50 +408,6 @@ impl<'t> Reader<'t, '_> {
         self.say(problem.at(Some(self.place_of(span))));
     }
 
-    pub(in crate::config) fn meta(
-        &mut self,
-        entry: Entry<'t>,
-        what: impl Display,
-        spots: &mut ResourceSpots,
-    ) -> Option<FieldValues> {
-        if self.is_null(entry.value) {
-            return None;
-        }
-        let what = format!("`meta` of {what}");
-        let known: Vec<&str> =
-            crate::config::checks::metaparams::META.iter().map(|field| field.name).collect();
-        let mut given = FieldValues::default();
-        for entry in self.map(entry.value, &what, "a map of metaparameters")? {
-            match crate::config::checks::metaparams::META
-                .iter()
-                .find(|field| field.name == entry.key)
-            {
-                Some(field) => {
-                    spots.meta.push((field.name, self.value_span(entry)));
-                    if let Some(value) = self.value(field, entry, &what) {
-                        given.insert(field, value);
-                    }
-                    if field.name == "sema" {
-                        spots.semaphores = self.item_spans(entry);
-                    }
-                }
-                None => self.unknown(entry.key, entry.key_span, &what, &known),
-            }
-        }
-        Some(given)
-    }
-
-    /// Returns the positions of the items of a list, or of the single value in place of a list.
-    fn item_spans(&self, entry: Entry<'t>) -> Vec<Span> {
-        match self.tree.node(entry.value) {
-            Some(Node::List(items)) => {
-                let given = items.iter().filter(|item| !self.is_null(**item));
-                given.map(|item| self.tree.span(*item)).collect()
-            }
-            _ => vec![self.value_span(entry)],
-        }
-    }
-
     /// Returns the targets of a short edge, each with its position.
     fn links(&mut self, entry: Entry<'t>, what: impl Display) -> Vec<(String, Span)> {
         match self.tree.node(entry.value) {
@@ -467,10 +433,10 @@ impl<'t> Reader<'t, '_> {
 
 /// A resource in messages: by its identity, or as an entry of its kind if it has no name.
 #[derive(Clone, Copy)]
-struct ResourceLabel<'a> {
-    instance: &'a str,
-    kind: &'a str,
-    name: Option<&'a Scalar<'a>>,
+pub(super) struct ResourceLabel<'a> {
+    pub(super) instance: &'a str,
+    pub(super) kind: &'a str,
+    pub(super) name: Option<&'a Scalar<'a>>,
 }
 
 impl Display for ResourceLabel<'_> {

@@ -1,15 +1,18 @@
 //! Unknown kinds, fields and keys: each is an error, with the nearest known name.
 
 use super::foreign_words;
+use super::resources::ResourceLabel;
 use super::{Entry, Reader, TOP};
 use crate::config::ast::Relation;
 use crate::config::checks::metaparams::{ALIASES, LABELS, META};
+use crate::config::expand::resources::templates::is_template_key;
 use crate::config::hidden::is_secret_key;
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
 use crate::config::source_file::Span;
 use crate::nearest_name::{hint_for_unknown, most_similar, nearest};
 use std::fmt::Display;
+use std::sync::Arc;
 use steadfast_resources::{FieldSpec, KindSpec, Receives};
 
 /// The keys at the top of a graph file that the expansion has read already.
@@ -53,6 +56,26 @@ impl<'t> Reader<'t, '_> {
             self.report_unknown_field(spec, entry, &what.to_string());
         }
         field
+    }
+
+    /// Reports the unknown keys of a resource that is not read, because its expressions are wrong.
+    pub(in crate::config) fn unknown_fields(&mut self, spec: &'static KindSpec, item: usize) {
+        let name = self.tree.entry(item, "name").and_then(|(_, name)| self.scalar(name));
+        let name = name.filter(|name| !name.is_null());
+        let instance = Arc::clone(&self.instance);
+        let what = ResourceLabel { instance: &instance, kind: spec.kind, name };
+        for (key, value) in self.tree.entries(item) {
+            let Some(text) = self.scalar(*key).map(|key| key.text.as_ref()) else { continue };
+            let is_usual = ["name", "when", "for_each", "meta", "recv", "export", ALIASES.name]
+                .contains(&text)
+                || text == LABELS.name
+                || Relation::parse(text).is_some()
+                || is_template_key(spec, text);
+            if !is_usual {
+                let entry = Entry { key: text, key_span: self.tree.span(*key), value: *value };
+                self.known_field(spec, entry, what);
+            }
+        }
     }
 
     /// Reports a field that a kind does not have, with the nearest field, or the word that other tools use for it.
@@ -106,7 +129,9 @@ impl<'t> Reader<'t, '_> {
             }
             _ => {
                 let all = || TOP.into_iter().chain(LANGUAGE_KEYS);
-                let hint = nearest(key, all()).map(|near| format!("did you mean `{near}`?"));
+                let foreign = (key == "variables").then_some("vars");
+                let near = foreign.or_else(|| nearest(key, all()));
+                let hint = near.map(|near| format!("did you mean `{near}`?"));
                 let known = format!("valid keys: {}", all().collect::<Vec<_>>().join(", "));
                 Problem::new(Code::UnknownKey, format!("unknown key `{}`", quoted(key)))
                     .hint(hint.unwrap_or(known))

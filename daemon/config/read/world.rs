@@ -1,7 +1,7 @@
 //! The reader's walk over the words of the world: `collect`, and `export` of a resource.
 
 use super::{Entry, Reader};
-use crate::config::ast::{Collect, Export, GraphFile, ResourceSpots};
+use crate::config::ast::{Collect, Export, GraphFile};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
 use std::fmt::Display;
@@ -40,8 +40,7 @@ impl<'t> Reader<'t, '_> {
                     }
                     "set" => collect.set.extend(self.set_fields(inner.value, &what)),
                     "meta" => {
-                        let mut spots = ResourceSpots::default();
-                        collect.meta = self.meta(inner, "a collection", &mut spots).map(Box::new);
+                        collect.meta = self.checked_meta(inner, "a collection").map(Box::new);
                     }
                     other => self.unknown(other, inner.key_span, "a collection", &KEYS),
                 }

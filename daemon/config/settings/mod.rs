@@ -8,12 +8,8 @@ pub(super) mod recorders;
 pub(super) mod world;
 
 use super::Text;
-use super::ast::{FieldValues, ResourceSpots};
-use super::checks::metaparams::Metas;
-use super::checks::semaphores::{Refused, Semaphores};
 use super::document::{Origin, parse};
 use super::problem::code::Code;
-use super::problem::location;
 use super::problem::render::Rejected;
 use super::problem::{Problem, Problems, quoted};
 use super::read::files;
@@ -416,34 +412,7 @@ impl<'t> Reader<'t, '_> {
 
     /// Reads default metaparameters, with the checks of a resource's metaparameters.
     fn defaults(&mut self, entry: Entry<'t>) -> Option<Arc<Defaults>> {
-        let mut spots = ResourceSpots::default();
-        let given: FieldValues = self.meta(entry, "the defaults", &mut spots)?;
-        let defaults = Defaults(given.fields.clone(), given.sum);
-        let (mut semaphores, mut own, mut said) = (Semaphores::default(), Vec::new(), Vec::new());
-        let at = location::Location { file: 0, part: location::Element::Name(0) };
-        let mut take = |text: &str, _| match semaphores.take(text, at, &own) {
-            Ok(id) => {
-                own.push(id);
-                Some(id)
-            }
-            Err(Refused::Wrong(problem) | Refused::Conflict(problem, _)) => {
-                said.push(("sema", problem));
-                None
-            }
-        };
-        let mut wrong = Vec::new();
-        Metas::new(false, None, None).make(
-            ("", Some(Box::new(given))),
-            &mut take,
-            &mut |name, problem| {
-                wrong.push((name, problem));
-            },
-        );
-        for (name, problem) in wrong.into_iter().chain(said) {
-            let span = spots.meta.iter().find(|(key, _)| *key == name).map(|(_, span)| *span);
-            let span = span.unwrap_or_else(|| self.value_span(entry));
-            self.say(problem.at(Some(self.source.place(span))));
-        }
-        Some(Arc::new(defaults))
+        let given = self.checked_meta(entry, "the defaults")?;
+        Some(Arc::new(Defaults(given.fields, given.sum)))
     }
 }

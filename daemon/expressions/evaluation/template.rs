@@ -5,6 +5,7 @@
 use super::bindings::{find_excess, with_checks, without_checks};
 use super::nested_values::{add_bounded_filters, charge_parts};
 use super::products::{Factor, Product, products_of};
+use super::template_advice::hint_for_template;
 use crate::expressions::environment::Environment;
 use crate::expressions::evaluation::program::{EngineValues, add_missing_functions};
 use crate::expressions::evaluation::quoting;
@@ -352,6 +353,7 @@ fn explain(name: &str, error: &Error, secrets: &[&str]) -> TemplateError {
         kind if detail.is_empty() => (kind.to_string(), None),
         kind => (format!("{kind}: {detail}"), None),
     };
+    let hint = hint.map(str::to_owned).or_else(|| hint_for_template(detail));
     // A message of the engine may quote a value.
     for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
         message = message.replace(*secret, "…");
@@ -366,7 +368,7 @@ fn explain(name: &str, error: &Error, secrets: &[&str]) -> TemplateError {
         found.line = innermost.line().unwrap_or(0);
         found.column = usize::from(found.line > 0);
     }
-    found.hint = hint.map(str::to_owned);
+    found.hint = hint;
     found
 }
 

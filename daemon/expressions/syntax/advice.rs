@@ -51,6 +51,7 @@ pub(super) const FOREIGN_FUNCTIONS: &[(&str, &str)] = &[
     ("versioncmp", "{} | version_ge(\"1.2\")"),
     ("ipaddr", "{} | ip_in(\"10.0.0.0/8\")"),
     ("selectattr", "{} | select(\"key\", VALUE)"),
+    ("range", "[\"1\", \"2\", \"3\"]"),
     ("float", "{} * 1.0"),
     ("str", "{} | string"),
 ];
@@ -63,6 +64,13 @@ pub(super) fn hint_for_function(name: &str, arguments: &[Node]) -> String {
             _ => "x".to_owned(),
         };
         return format!("write `{}`", here.replace("{}", &value));
+    }
+    if ["lookup", "env", "getenv", "file", "readfile", "pipe", "query"].contains(&name) {
+        let here = "an expression reads no file, command or environment";
+        return format!("{here}: use vars_files, --var NAME=VALUE, or a probe");
+    }
+    if ["now", "date", "time", "strftime", "random", "uuid", "timestamp"].contains(&name) {
+        return "an expression has no time and no chance: use a probe".to_owned();
     }
     match nearest(name, function_names()) {
         Some(near) => format!("nearest: `{near}`"),

@@ -1,9 +1,10 @@
 //! Uses of modules: each use makes one instance, or one for each item of its loop.
 //!
-//! Reading order: this file, `module_files`, `params`, `instances`, `uses`, `module_page`. The folder never reads the
-//! host.
+//! Reading order: this file, `module_files`, `params`, `meta`, `instances`, `uses`, `module_page`. The folder never
+//! reads the host.
 
 mod instances;
+mod meta;
 pub(in crate::config::expand) mod module_files;
 pub(in crate::config) mod module_page;
 pub(in crate::config::expand) mod params;
@@ -13,6 +14,7 @@ use crate::config::ast::Relation;
 use crate::config::document::tree::Node;
 use crate::config::document::{Document, ModuleEdge};
 use crate::config::expand::evaluate::{Root, Scope};
+use crate::config::expand::modules::meta::add_meta_defaults;
 use crate::config::expand::modules::params::{Declaration, DeclaredType};
 use crate::config::expand::names::{is_from_probe, missing_value};
 use crate::config::expand::outcome::Outcome;
@@ -30,6 +32,22 @@ use std::sync::Arc;
 /// The keys of a use.
 pub(in crate::config::expand) const USE_KEYS: [&str; 10] =
     ["use", "as", "with", "for_each", "when", "meta", "after", "before", "notify", "subscribe"];
+
+/// The keys of a use in other tools, each with the key here.
+const FOREIGN_KEYS: [(&str, &str); 12] = [
+    ("module", "use"),
+    ("source", "use"),
+    ("path", "use"),
+    ("name", "as"),
+    ("id", "as"),
+    ("params", "with"),
+    ("parameters", "with"),
+    ("vars", "with"),
+    ("args", "with"),
+    ("inputs", "with"),
+    ("values", "with"),
+    ("loop", "for_each"),
+];
 
 /// A module: its files and declarations.
 pub(in crate::config::expand) struct Module {
@@ -110,22 +128,28 @@ impl Expander<'_> {
         }
     }
 
-    /// Reports unknown keys of a use.
+    /// Reports unknown keys of a use; returns false if the other keys cannot be understood without them.
     fn check_use(&mut self, context: &Context, item: usize) -> bool {
         let mut is_right = true;
         for (key, _) in context.tree().entries(item).to_vec() {
             let text = context.text_of(key).unwrap_or_default().to_owned();
             if !USE_KEYS.contains(&text.as_str()) {
-                let near = nearest(&text, USE_KEYS).map(|near| format!("did you mean `{near}`?"));
-                let hint = near.unwrap_or_else(|| format!("valid keys: {}", USE_KEYS.join(", ")));
+                let foreign = FOREIGN_KEYS.iter().find(|(foreign, _)| *foreign == text);
+                let near = foreign.map(|(_, key)| *key).or_else(|| nearest(&text, USE_KEYS));
+                let hint = near.map_or_else(
+                    || format!("valid keys: {}", USE_KEYS.join(", ")),
+                    |near| format!("did you mean `{near}`?"),
+                );
                 let what = format!("unknown key `{}` in a use of a module", quoted(&text));
                 self.report(context, key, Problem::new(Code::UnknownKey, what).hint(hint));
-                is_right = false;
+                is_right &= near.is_some_and(|near| !["as", "with", "for_each"].contains(&near));
             }
         }
         if context.tree().entry(item, "use").is_none() {
             let what = "a use of a module needs `use`: the folder of the module";
-            self.report(context, item, Problem::new(Code::MissingKey, what));
+            let folder = context.text_of(item).unwrap_or("FOLDER");
+            let hint = format!("write {{use: {}, as: NAME}}", quoted(folder));
+            self.report(context, item, Problem::new(Code::MissingKey, what).hint(hint));
             return false;
         }
         is_right
@@ -150,19 +174,15 @@ impl Expander<'_> {
                 Condition::Wrong => is_wrong = true,
             }
         }
-        let own = self.instance_name(context, item)?;
-        let instance: Arc<str> = format!("{}{own}", context.origin.prefix()).into();
-        if !self.instances.insert(Arc::clone(&instance)) {
-            let what = format!("two uses of modules are named `{}`", quoted(&instance));
-            let hint = "give each use a name of its own by `as:`";
-            self.report(context, item, Problem::new(Code::Include, what).hint(hint));
-            return None;
-        }
+        let names = self.instance_names(context, item);
         let module_ref: &Module = &module.module;
+        let meta = self.meta_of_use(context, item);
         let mut given = self.given_params(context, item, &module.module.params)?;
+        let (own, instance) = names?;
         if given.is_wrong || is_wrong {
             return None;
         }
+        let meta = meta?;
         let node = context.tree().entry(item, "with").map_or(item, |(_, node)| node);
         let what = format!("module `{}` ({})", module_ref.name, quoted(&own));
         let secrets = self.given_secrets(context, node, (&what, &mut given), module_ref);
@@ -188,7 +208,6 @@ impl Expander<'_> {
             ..Scope::new(&self.facts, &instance)
         };
         let contexts = self.instance_contexts(context, (scope, &origin, inactive), module);
-        let defaults = context.tree().entry(item, "meta").map(|(_, node)| node);
         let first = self.documents.len();
         for mut inner in self.follow_includes(contexts) {
             self.see_probes(&mut inner);
@@ -198,12 +217,23 @@ impl Expander<'_> {
                 return None;
             }
         }
-        if let Some(defaults) = defaults {
-            for number in first..self.documents.len() {
-                self.add_meta_defaults(context, defaults, number)?;
-            }
+        for document in self.documents.iter_mut().skip(first).filter(|_| !meta.is_empty()) {
+            add_meta_defaults(document, &meta);
         }
         Some(())
+    }
+
+    /// Returns the name of an instance, and its name with those of the instances around it.
+    fn instance_names(&mut self, context: &Context, item: usize) -> Option<(String, Arc<str>)> {
+        let own = self.instance_name(context, item)?;
+        let instance: Arc<str> = format!("{}{own}", context.origin.prefix()).into();
+        if !self.instances.insert(Arc::clone(&instance)) {
+            let what = format!("two uses of modules are named `{}`", quoted(&instance));
+            let hint = "give each use a name of its own by `as:`";
+            self.report(context, item, Problem::new(Code::Include, what).hint(hint));
+            return None;
+        }
+        Some((own, instance))
     }
 
     /// Returns the name of an instance: `as`, the key of the item, or the name of the folder.
@@ -363,6 +393,7 @@ impl Expander<'_> {
         module: &Module,
     ) -> Option<BTreeMap<String, Option<String>>> {
         let mut secrets = BTreeMap::new();
+        let mut is_wrong = false;
         for (name, declaration) in &module.params {
             if declaration.value_type != DeclaredType::Secret {
                 continue;
@@ -372,11 +403,11 @@ impl Expander<'_> {
                 let problem = format!("{what} lacks `{}`", quoted(name));
                 let hint = format!("write with: {{{name}: {{secret: NAME}}}}");
                 self.report(context, node, Problem::new(Code::Param, problem).hint(hint));
-                return None;
+                is_wrong = true;
             }
             secrets.insert(name.clone(), secret);
         }
-        Some(secrets)
+        (!is_wrong).then_some(secrets)
     }
 
     /// Adds the edges that a use gives to all resources of its instance.
@@ -404,51 +435,6 @@ impl Expander<'_> {
                 });
             }
         }
-    }
-
-    /// Adds the metaparameters of a use to each resource that does not set them.
-    fn add_meta_defaults(
-        &mut self,
-        context: &Context,
-        defaults: usize,
-        number: usize,
-    ) -> Option<()> {
-        let mut values = Vec::new();
-        for (key, value) in context.tree().entries(defaults).to_vec() {
-            let name = context.text_of(key).unwrap_or_default().to_owned();
-            values.push((name, self.node_value(context, value)?));
-        }
-        let document = self.documents.get_mut(number)?;
-        let items: Vec<usize> = document.notes.keys().copied().collect();
-        let tree = &mut document.tree;
-        for item in items {
-            let span = tree.span(item);
-            if !matches!(tree.node(item), Some(Node::Map(_))) {
-                continue;
-            }
-            let own = tree.entry(item, "meta").map(|(_, node)| node);
-            let own_keys: Vec<String> = own.map_or_else(Vec::new, |own| {
-                let key = |(key, _): &(usize, usize)| Some(tree.scalar(*key)?.text.to_string());
-                tree.entries(own).iter().filter_map(key).collect()
-            });
-            let mut added = Vec::new();
-            for (name, value) in values.iter().filter(|(name, _)| !own_keys.contains(name)) {
-                let key = tree.push_text(name.clone(), true, span);
-                added.push((key, crate::config::expand::values::push_value(tree, value, span)));
-            }
-            if let Some(own) = own {
-                if let Some(Node::Map(pairs)) = tree.node_mut(own) {
-                    pairs.extend(added);
-                }
-            } else {
-                let key = tree.push_text("meta".to_owned(), true, span);
-                let map = tree.push(Node::Map(added), span);
-                if let Some(Node::Map(pairs)) = tree.node_mut(item) {
-                    pairs.push((key, map));
-                }
-            }
-        }
-        Some(())
     }
 }
 

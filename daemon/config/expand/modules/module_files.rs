@@ -43,9 +43,11 @@ impl Expander<'_> {
         (node, text): (usize, &str),
         folder: &Path,
     ) -> Option<Module> {
-        let mut paths = self.inputs.matching(&folder.join("*.yaml"));
-        paths.extend(self.inputs.matching(&folder.join("*.yml")));
+        let mut paths: Vec<_> = self.inputs.matching(&folder.join("*.yaml")).0.to_vec();
+        paths.extend_from_slice(&self.inputs.matching(&folder.join("*.yml")).0);
         let mut files = Vec::new();
+        // All problems are reported in one run.
+        let mut is_wrong = false;
         for path in paths {
             let written = Path::new(text).join(path.file_name().unwrap_or_default());
             let written = written.display().to_string();
@@ -55,13 +57,20 @@ impl Expander<'_> {
                 &path,
             );
             match self.inputs.read(&path, &display) {
-                Ok(Some(number)) => files.push(self.parse_source(number)?),
+                Ok(Some(number)) => {
+                    let parsed = self.parse_source(number);
+                    is_wrong |= parsed.is_none();
+                    files.extend(parsed);
+                }
                 Ok(None) => {}
                 Err(problem) => {
                     self.report(context, node, problem);
-                    return None;
+                    is_wrong = true;
                 }
             }
+        }
+        if files.is_empty() && is_wrong {
+            return None;
         }
         if files.is_empty() {
             let what = format!("`{}` is no module: the folder has no .yaml file", quoted(text));
@@ -88,7 +97,10 @@ impl Expander<'_> {
             let mut inner = self.context_of(parsed);
             inner.origin = Arc::new(Origin { instance: "module".into(), ..Origin::default() });
             self.check_keys(&inner, &MODULE_KEYS);
-            self.read_module_keys(&inner, &mut module)?;
+            is_wrong |= self.read_module_keys(&inner, &mut module).is_none();
+        }
+        if is_wrong {
+            return None;
         }
         if module.name.is_empty() {
             let what = format!("`{}` is no module: no file has `module: NAME`", quoted(text));

@@ -173,6 +173,32 @@ pub(in crate::config::expand) fn type_of(declared: &BTreeMap<String, Declaration
     ValueType::Map(Arc::new(plain.map(|(name, it)| (name.clone(), key(it))).collect()))
 }
 
+/// Returns the type that another language names so.
+fn type_for(text: &str) -> Option<&'static str> {
+    Some(match text.to_ascii_lowercase().as_str() {
+        "integer" | "number" | "uint" | "long" => "int",
+        "str" | "text" | "char" | "path" => "string",
+        "boolean" => "bool",
+        "double" | "real" | "decimal" => "float",
+        "array" | "seq" | "sequence" | "set" | "tuple" => "list",
+        "object" | "dict" | "hash" | "mapping" => "map",
+        "password" | "sensitive" => "secret",
+        _ => return None,
+    })
+}
+
+/// Returns the advice for a text in quotes that would have the declared type without them.
+fn quotes_advice(wanted: &DeclaredType, given: &Value) -> Option<String> {
+    let Value::Text(text) = given else { return None };
+    let is_meant = match wanted {
+        DeclaredType::Bool => matches!(text.as_str(), "true" | "false"),
+        DeclaredType::Int => text.parse::<i64>().is_ok(),
+        DeclaredType::Float => text.parse::<f64>().is_ok_and(f64::is_finite),
+        _ => false,
+    };
+    is_meant.then(|| format!("remove the quotes: {}", quoted(text)))
+}
+
 /// Returns the hint for an unknown key of a declaration.
 fn hint_for_key(key: &str) -> String {
     if key == "items" {
@@ -250,11 +276,13 @@ impl Expander<'_> {
         }
         if let Some((_, default)) = context.tree().entry(node, "default") {
             let value = self.node_value(context, default)?;
+            let advice = quotes_advice(&declaration.value_type, &value);
             match declaration.check(value) {
                 Ok(value) => declaration.default = Some(value),
                 Err(why) => {
                     let what = format!("the default of `{}` {why}", quoted(name));
-                    self.report(context, default, Problem::new(Code::Param, what));
+                    let problem = Problem::new(Code::Param, what).hint_if(advice);
+                    self.report(context, default, problem);
                     return None;
                 }
             }
@@ -275,7 +303,8 @@ impl Expander<'_> {
             "type" => {
                 let Some(found) = DeclaredType::parse(&text) else {
                     let what = format!("`{}` is no type of a parameter", quoted(&text));
-                    let near = nearest(&text, TYPES).map(|near| format!("did you mean `{near}`? "));
+                    let near = type_for(&text).or_else(|| nearest(&text, TYPES));
+                    let near = near.map(|near| format!("did you mean `{near}`? "));
                     let near = near.unwrap_or_default();
                     let hint = format!("{near}types: {}, list of TYPE", TYPES.join(", "));
                     self.report(context, value, Problem::new(Code::Param, what).hint(hint));
@@ -361,16 +390,20 @@ impl Expander<'_> {
                 continue;
             }
             let value = match given.remove(name) {
-                Some(value) => match declaration.check(value) {
-                    Ok(value) => Some(value),
-                    Err(why) => {
-                        let problem = format!("`{}` of {what} {why}", quoted(name));
-                        let at = entry(name).map_or(node, |(_, value)| value);
-                        self.report(context, at, Problem::new(Code::Param, problem));
-                        is_wrong = true;
-                        None
+                Some(value) => {
+                    let advice = quotes_advice(&declaration.value_type, &value);
+                    match declaration.check(value) {
+                        Ok(value) => Some(value),
+                        Err(why) => {
+                            let problem = format!("`{}` of {what} {why}", quoted(name));
+                            let at = entry(name).map_or(node, |(_, value)| value);
+                            let problem = Problem::new(Code::Param, problem).hint_if(advice);
+                            self.report(context, at, problem);
+                            is_wrong = true;
+                            None
+                        }
                     }
-                },
+                }
                 None if declaration.may_be_absent() => declaration.default.clone(),
                 None => {
                     let problem = format!("{what} lacks `{}`", quoted(name));

@@ -33,7 +33,15 @@ impl Expander<'_> {
             return Self::add_expanded(context, (key, field, expanded), into, target);
         };
         let mut words = Vec::new();
-        for word in split_words(&text) {
+        let written = split_words(&text);
+        let operators = ["|", "||", "&&", "&", ";", ">", ">>", "<", "2>&1"];
+        if let Some(word) = written.iter().find(|word| operators.contains(&word.as_str())) {
+            let name = field.name;
+            let what = format!("`{name}` is not run by a shell: `{word}` is passed literally");
+            let hint = "set the shell that runs the text, and pass values by `env`";
+            self.report(context, value, Problem::new(Code::Doubt, what).warning().hint(hint));
+        }
+        for word in written {
             match self.expand_word(context, value, &word) {
                 Outcome::Known(word) => words.push(word),
                 Outcome::Unknown(until) => {

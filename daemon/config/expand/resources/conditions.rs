@@ -43,6 +43,15 @@ fn without_braces(context: &Context, text: &str) -> String {
     if root.is_some() { format!("vars.{inner}") } else { inner }
 }
 
+/// Returns the bool that a literal stands for in other tools.
+fn truth_of_literal(text: &str) -> Option<&'static str> {
+    match text.trim_matches(['"', '\'']).to_ascii_lowercase().as_str() {
+        "1" | "true" | "yes" | "on" => Some("true"),
+        "0" | "false" | "no" | "off" | "" => Some("false"),
+        _ => None,
+    }
+}
+
 /// Returns the file and the line of a condition.
 fn place_of(context: &Context, node: usize) -> String {
     let place = context.place(context.tree().span(node));
@@ -57,13 +66,24 @@ impl Expander<'_> {
         node: usize,
     ) -> Condition {
         let items = match context.tree().node(node) {
+            Some(Node::List(items)) if items.is_empty() => {
+                let what = "a list of conditions needs at least one condition";
+                let hint = "write when: true, or remove `when`: a condition is a bool expression";
+                self.report(context, node, Problem::new(Code::Condition, what).hint(hint));
+                return Condition::Wrong;
+            }
             Some(Node::List(items)) => items.clone(),
             _ => vec![node],
         };
         let mut texts = Vec::new();
         let mut failed = None;
+        // All problems are reported in one run.
+        let mut is_wrong = false;
         for item in items {
-            let Some(text) = self.condition_text(context, item) else { return Condition::Wrong };
+            let Some(text) = self.condition_text(context, item) else {
+                is_wrong = true;
+                continue;
+            };
             let written = Written::find(context, &text, context.tree().span(item));
             match self.evaluate(context, written) {
                 Outcome::Known(Value::Bool(true)) => {}
@@ -72,13 +92,14 @@ impl Expander<'_> {
                 }
                 Outcome::Known(other) => {
                     self.report_truth(context, item, (&text, &other.value_type()));
-                    return Condition::Wrong;
+                    is_wrong = true;
                 }
                 Outcome::Unknown(until) => {
                     let found = self.type_of_unknown(context, written);
                     if let Some(found) = found.filter(|found| *found != ValueType::Bool) {
                         self.report_truth(context, item, (&text, &found));
-                        return Condition::Wrong;
+                        is_wrong = true;
+                        continue;
                     }
                     failed = failed.or_else(|| {
                         let (condition, unknown_until) = (text.clone(), Some(until));
@@ -86,11 +107,12 @@ impl Expander<'_> {
                         Some(Inactivity { condition, unknown_until, at, ..Inactivity::default() })
                     });
                 }
-                Outcome::Failed => return Condition::Wrong,
+                Outcome::Failed => is_wrong = true,
             }
             texts.push(text);
         }
         match failed {
+            _ if is_wrong => Condition::Wrong,
             Some(inactivity) => Condition::Fails(Arc::new(inactivity)),
             None => Condition::Holds(texts.join(" and ").into()),
         }
@@ -111,8 +133,12 @@ impl Expander<'_> {
             let bare = bare.filter(|text| text.starts_with("{{"));
             let hint = match bare {
                 Some(bare) => format!("write: when: {}", without_braces(context, bare)),
-                None if is_flow => "quote the expression as a whole".to_owned(),
-                None => "write an expression".to_owned(),
+                None => match context.tree().node(node) {
+                    Some(Node::Map(_)) if is_flow => "quote the expression as a whole".to_owned(),
+                    Some(Node::List(_)) => "a list of conditions has no list in it".to_owned(),
+                    _ => "write true, or an expression such as `vars.tls`, behind the colon"
+                        .to_owned(),
+                },
             };
             self.report(context, node, Problem::new(Code::Condition, what).hint(hint));
             return None;
@@ -141,6 +167,11 @@ impl Expander<'_> {
     /// Reports a condition that is not bool.
     fn report_truth(&mut self, context: &Context, node: usize, (text, found): (&str, &ValueType)) {
         let text = quoted(text.trim());
+        if let Some(instead) = truth_of_literal(&text) {
+            let what = format!("a condition must be bool, `{text}` is not; write `{instead}`");
+            self.report(context, node, Problem::new(Code::Condition, what));
+            return;
+        }
         let (kind, instead) = match found {
             ValueType::Int => ("int", format!("{text} > 0")),
             ValueType::Float => ("float", format!("{text} > 0")),
@@ -191,7 +222,10 @@ impl Expander<'_> {
             let message = context.tree().entry(item, ASSERT_KEYS[1]).map(|(_, value)| value);
             let (Some(that), Some(message)) = (that, message) else {
                 let what = "an assertion needs `that` and `message`";
-                self.report(context, item, Problem::new(Code::Assert, what));
+                let that = that.map_or(item, |that| that);
+                let that = context.text_of(that).unwrap_or("CONDITION");
+                let hint = format!("write {{that: {}, message: \"…\"}}", quoted(that));
+                self.report(context, item, Problem::new(Code::Assert, what).hint(hint));
                 continue;
             };
             if let Condition::Fails(reason) = self.evaluate_condition(context, that) {

@@ -38,7 +38,8 @@ impl Target {
 }
 
 /// The roots of names that no shell variable has.
-const NAMES: [&str; 5] = ["${vars.", "${facts.", "${params.", "${probe.", "${item."];
+pub(in crate::config::expand) const NAMES: [&str; 5] =
+    ["${vars.", "${facts.", "${params.", "${probe.", "${item."];
 /// The names by which a text may mean a secret.
 const SECRETS: [&str; 2] = ["${secrets.", "${secret."];
 
@@ -165,7 +166,7 @@ impl Expander<'_> {
                 }
             }
             Some(Node::Scalar(_)) => {
-                self.doubt_braces(context, node, field.name);
+                self.doubt_text(context, node, field.name);
                 Outcome::Known(copy_nodes(context.tree(), node, into))
             }
             Some(Node::List(items)) => {
@@ -179,33 +180,6 @@ impl Expander<'_> {
             Some(Node::Map(_)) => self.expand_value_map(context, (node, field), into),
             _ => Outcome::Known(copy_nodes(context.tree(), node, into)),
         }
-    }
-
-    /// Warns about `{{ name }}`, the expression of other tools.
-    pub(in crate::config::expand) fn doubt_braces(
-        &mut self,
-        context: &Context,
-        node: usize,
-        field: &str,
-    ) {
-        let Some(text) = context.text_of(node) else { return };
-        let Some(inner) = text.split_once("{{").map(|(_, inner)| inner) else { return };
-        let Some((name, _)) = inner.split_once("}}") else { return };
-        let name = name.trim().to_owned();
-        if !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
-            return;
-        }
-        let what = format!("`{{{{ }}}}` in `{field}` is no expression");
-        let problem = Problem::new(Code::Doubt, what).warning();
-        let has_root = NAMES
-            .iter()
-            .any(|root| root.trim_start_matches("${").trim_end_matches('.') == first_word(&name));
-        let hint = if has_root {
-            format!("write ${{{}}}", quoted(&name))
-        } else {
-            format!("write ${{vars.{}}} for a variable", quoted(&name))
-        };
-        self.report(context, node, problem.hint(hint));
     }
 
     /// Expands a map: a secret, a parameter that is a secret, or the entries of a map field.
@@ -245,6 +219,9 @@ impl Expander<'_> {
             Node::Scalar(scalar) => {
                 let text = scalar.text.to_string();
                 self.check_literal(context, (node, &text), name, by)?;
+                if by == Interpreter::None {
+                    self.doubt_template(context, node, name);
+                }
                 Some(copy_nodes(context.tree(), node, into))
             }
             Node::List(items) => {
@@ -418,11 +395,6 @@ impl Expander<'_> {
         self.report(context, node, problem);
         false
     }
-}
-
-/// Returns the first part of a dotted name.
-fn first_word(name: &str) -> &str {
-    name.split('.').next().unwrap_or(name)
 }
 
 /// Returns a value of a type that has no parts.

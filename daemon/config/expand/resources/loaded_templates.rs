@@ -68,8 +68,15 @@ impl Expander<'_> {
             TemplateKey::Text(_, text) => {
                 ("template".to_owned(), context.text_of(*text).unwrap_or_default().to_owned())
             }
+            TemplateKey::File(_, path) if path.contains("{{") => {
+                let what = "`template` names a file; this is the text of a template";
+                let hint = "write template: {text: \"…\"}";
+                self.report(context, node, Problem::new(Code::Field, what).hint(hint));
+                return None;
+            }
             TemplateKey::File(_, path) => (path.clone(), self.template_text(context, node, path)?),
         };
+        self.doubt_expression(context, node, &text);
         let loaded = Rc::new(self.parse_template(context, node, (&name, text))?);
         let bytes = loaded.texts.iter().map(String::len).sum::<usize>() + BYTES_OF_TEMPLATE;
         self.templates.bytes += bytes;

@@ -8,7 +8,7 @@ use crate::config::expand::values::kind_of;
 use crate::config::expand::{Context, Expander};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
-use crate::expressions::{Value, ValueType};
+use crate::expressions::{Expression, Value, ValueType};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -84,20 +84,28 @@ impl Expander<'_> {
             return Some(Loop { list: node, key: None, declared: None });
         };
         let (mut list, mut key, mut declared) = (None, None, None);
+        // All problems are reported in one run.
+        let mut is_wrong = false;
         for (at, value) in pairs.clone() {
             match context.text_of(at) {
                 Some("in") => list = Some(value),
                 Some("key") => key = context.text_of(value).map(str::to_owned),
-                Some("item") => declared = Some(self.read_declarations(context, value)?),
+                Some("item") => {
+                    declared = self.read_declarations(context, value);
+                    is_wrong |= declared.is_none();
+                }
                 other => {
                     let what =
                         format!("unknown key `{}` in `for_each`", quoted(other.unwrap_or("")));
                     let keys = KEYS.join(", ");
                     let hint = format!("valid keys: {keys}; a map of items stands below `in`");
                     self.report(context, at, Problem::new(Code::UnknownKey, what).hint(hint));
-                    return None;
+                    is_wrong = true;
                 }
             }
+        }
+        if is_wrong {
+            return None;
         }
         let Some(list) = list else {
             let what = "`for_each` needs `in`: a list or a map";
@@ -117,7 +125,9 @@ impl Expander<'_> {
             }
             let mut names = Vec::new();
             self.names_below(context, node, &mut names);
-            if !self.names_are_static(context, node, ("for_each", &names)) {
+            if !self.names_are_static(context, node, ("for_each", &names))
+                || !self.items_are_values(context, node)
+            {
                 return None;
             }
             return Some((list_text(context, node), self.node_value(&context.at_load(), node)?));
@@ -130,6 +140,12 @@ impl Expander<'_> {
             return None;
         }
         let written = Written::find(context, &text, context.tree().span(node));
+        if text.contains(',') && Expression::parse(&text).is_err() {
+            let what =
+                format!("a list of items stands in brackets: write `[{}]`", quoted(text.trim()));
+            self.report(context, node, Problem::new(Code::Loop, what));
+            return None;
+        }
         if !self.is_static(context, written, "`for_each`", node) {
             return None;
         }

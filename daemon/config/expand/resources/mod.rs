@@ -1,7 +1,7 @@
 //! Resources: each entry of `resources` gives one resource, or one for each item of its loop.
 //!
-//! Reading order: this file, `conditions`, `loops`, `fields`, `field_parts`, `received`, `commands`, `templates`,
-//! `loaded_templates`. The folder never decides what an expression means: `evaluate` does.
+//! Reading order: this file, `conditions`, `loops`, `fields`, `field_parts`, `references`, `received`, `commands`,
+//! `templates`, `loaded_templates`. The folder never decides what an expression means: `evaluate` does.
 
 pub(in crate::config::expand) mod commands;
 pub(in crate::config::expand) mod conditions;
@@ -10,6 +10,7 @@ pub(in crate::config::expand) mod fields;
 pub(in crate::config::expand) mod loaded_templates;
 pub(in crate::config::expand) mod loops;
 pub(in crate::config::expand) mod received;
+mod references;
 pub(in crate::config) mod templates;
 
 use crate::config::ast::{Relation, claim_field, is_read_if_inactive};
@@ -23,8 +24,10 @@ use crate::config::expand::resources::fields::Target;
 use crate::config::expand::{Context, Expander, copy_nodes};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
+use crate::config::read::Reader;
 use crate::config::source_file::Span;
-use std::collections::BTreeSet;
+use crate::expressions::Value;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use steadfast_resources::KindSpec;
 
@@ -97,6 +100,7 @@ impl Expander<'_> {
         };
         let Some(items) = self.loop_items(context, for_each) else {
             self.is_complete = false;
+            self.unknown_fields(context, (spec, item));
             return;
         };
         for each in items {
@@ -163,6 +167,7 @@ impl Expander<'_> {
         }
         if is_wrong {
             self.uses.end_resource();
+            self.unknown_fields(context, (spec, item));
             return None;
         }
         if note.inactive.is_none()
@@ -184,6 +189,22 @@ impl Expander<'_> {
         let expanded = document.tree.push(Node::Map(target.pairs), context.tree().span(item));
         document.notes.insert(expanded, note);
         Some(expanded)
+    }
+
+    /// Reports the unknown keys of a resource that is left out because of another problem.
+    fn unknown_fields(&mut self, context: &Context, (spec, item): (&'static KindSpec, usize)) {
+        let (notes, instance) = (HashMap::new(), context.origin.prefix().into());
+        let mut reader = Reader {
+            source: &context.parsed.file,
+            kinds: self.kinds,
+            tree: context.tree(),
+            origin: &context.origin,
+            instance,
+            notes: &notes,
+            item: context.item.clone(),
+            problems: &mut *self.problems,
+        };
+        reader.unknown_fields(spec, item);
     }
 
     /// Expands a static field of an inactive resource: `purge` spares its path. A field that cannot be computed is left
@@ -230,10 +251,18 @@ impl Expander<'_> {
                 let Some(text) = value.embedded_text() else {
                     let kind = crate::config::expand::values::kind_of(&value);
                     let what = format!("`{field}` wants a string, the expression is {kind}");
-                    let is_item =
-                        context.text_of(node).is_some_and(|text| text.trim() == "${item}");
-                    let hint =
-                        is_item.then_some("an item of a map has ${item.key} and ${item.value}");
+                    let written = context.text_of(node).unwrap_or_default().trim();
+                    let inner = written.trim_start_matches("${").trim_end_matches('}');
+                    let hint = match &value {
+                        _ if inner == "item" => {
+                            Some("an item of a map has ${item.key} and ${item.value}".to_owned())
+                        }
+                        Value::List(_) if field == "name" => Some(format!(
+                            "one resource for each item: for_each: {}, name: \"${{item}}\"",
+                            quoted(inner.trim())
+                        )),
+                        _ => None,
+                    };
                     self.report(context, node, Problem::new(Code::Expression, what).hint_if(hint));
                     return None;
                 };
@@ -247,7 +276,7 @@ impl Expander<'_> {
                 Some(into.push(Node::List(copied?), context.tree().span(node)))
             }
             _ => {
-                self.doubt_braces(context, node, field);
+                self.doubt_text(context, node, field);
                 Some(copy_nodes(context.tree(), node, into))
             }
         }

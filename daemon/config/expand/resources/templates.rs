@@ -30,7 +30,7 @@ struct Names {
 }
 
 /// Returns true for a key that belongs to a template in a kind that has templates.
-pub(in crate::config::expand) fn is_template_key(spec: &KindSpec, name: &str) -> bool {
+pub(in crate::config) fn is_template_key(spec: &KindSpec, name: &str) -> bool {
     let is_own = spec.fields.iter().any(|it| it.name == name);
     KEYS.contains(&name) && spec.template_field().is_some() && !is_own
 }

@@ -6,9 +6,11 @@ use crate::config::document::value_limit::Contents;
 use crate::config::expand::evaluate::Vars;
 use crate::config::expand::resources::conditions::Condition;
 use crate::config::expand::resources::name_within;
-use crate::config::expand::{Context, DEEPEST, Expander, GRAPH_KEYS, MODULE_KEYS, Parsed};
+use crate::config::expand::sources::variables::VariablesFile;
+use crate::config::expand::{Context, DEEPEST, Expander, GRAPH_KEYS, MODULE_KEYS};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
+use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -47,7 +49,12 @@ impl Expander<'_> {
         let mut own = context.clone();
         own.scope.vars = Arc::new(Vars::none());
         all.push(own);
+        // The files that an entry before a pattern includes without a condition.
+        let mut included = HashSet::new();
         for include in self.read_includes(&context, node) {
+            if self.used.is_over {
+                return;
+            }
             let mut inner = context.clone();
             if let Some(when) = include.when {
                 self.uses.begin_resource();
@@ -63,8 +70,21 @@ impl Expander<'_> {
                     inner.probes = Arc::new(all.collect());
                 }
             }
-            for (path, display) in self.included_files(&context, include.file) {
-                self.include_file(&inner, (include.file, &path, &display), all);
+            let Some(text) = self.static_path(&context, include.file) else { continue };
+            let is_pattern = text.contains(['*', '?']);
+            for path in self.included_files(&context, (include.file, &text)).iter() {
+                let is_own = *path == context.parsed.file.path;
+                if is_pattern && (is_own || included.contains(path)) {
+                    continue;
+                }
+                let display = display_beside(&context.parsed.file.display, &text, path);
+                // Each further file of a cycle, or beyond a limit, needs the same correction.
+                if !self.include_file(&inner, (include.file, path, &display), all) {
+                    break;
+                }
+                if include.when.is_none() {
+                    included.insert(path.clone());
+                }
             }
         }
     }
@@ -105,37 +125,38 @@ impl Expander<'_> {
         includes
     }
 
-    /// Returns the absolute paths that an entry names, each with its name in messages.
-    fn included_files(&mut self, context: &Context, node: usize) -> Vec<(PathBuf, String)> {
-        let Some(text) = self.static_path(context, node) else { return Vec::new() };
-        let named = |path: &Path| display_beside(&context.parsed.file.display, &text, path);
-        let path = context.parsed.file.base.join(&text);
+    /// Returns the absolute paths that an entry names. A pattern may name the file itself.
+    fn included_files(&mut self, context: &Context, (node, text): (usize, &str)) -> Arc<[PathBuf]> {
+        let path = context.parsed.file.base.join(text);
         if !text.contains(['*', '?']) {
-            return vec![(crate::config::expand::sources::inputs::normal(&path), named(&path))];
+            return [crate::config::expand::sources::inputs::normal(&path)].into();
         }
-        let own = context.parsed.file.path.clone();
-        let found = self.inputs.matching(&path);
-        let found: Vec<PathBuf> = found.into_iter().filter(|path| *path != own).collect();
-        if found.is_empty() {
-            let what = format!("`{}` matches no file", quoted(&text));
+        let (found, work) = self.inputs.matching(&path);
+        if !self.count_work(context, context.tree().span(node), work) {
+            return [].into();
+        }
+        let own = &context.parsed.file.path;
+        if found.iter().all(|path| path == own) {
+            let what = format!("`{}` matches no file", quoted(text));
             let problem = Problem::new(Code::Doubt, what).warning();
             self.report(context, node, problem.hint("add a file, or remove the include"));
         }
-        found.into_iter().map(|path| (path.clone(), named(&path))).collect()
+        found
     }
 
+    /// Includes a file; returns false if the further files of a pattern would have the same problem.
     fn include_file(
         &mut self,
         context: &Context,
         (node, path, display): (usize, &Path, &str),
         all: &mut Vec<Context>,
-    ) {
+    ) -> bool {
         if let Some(problem) = check_chain(&context.open, path) {
             self.report(context, node, problem);
-            return;
+            return false;
         }
         if !self.count_included(context, node) {
-            return;
+            return false;
         }
         let parsed = match self.inputs.read(path, display) {
             Ok(Some(number)) => self.parse_source(number),
@@ -151,7 +172,8 @@ impl Expander<'_> {
         };
         let Some(parsed) = parsed else {
             self.is_complete = false;
-            return;
+            self.variables.are_incomplete = true;
+            return true;
         };
         let place = context.place(context.tree().span(node));
         let used = format!("included at {}:{}:{}", place.file, place.line, place.column);
@@ -169,6 +191,7 @@ impl Expander<'_> {
             self.define_variables(&inner);
         }
         self.follow(inner, all);
+        true
     }
 
     /// Returns the text of a path, with its expressions evaluated.
@@ -206,16 +229,19 @@ impl Expander<'_> {
         self.scalar_expression(&context.at_load(), node)?.embedded_text()
     }
 
-    /// Reads and parses a file of variables that a file names by a relative path; `None` if there is no such file.
+    /// Reads and parses a file of variables that a file names by a relative path.
     pub(in crate::config::expand) fn open_variables(
         &mut self,
         context: &Context,
         text: &str,
-    ) -> Result<Option<Arc<Parsed>>, Problem> {
+    ) -> Result<VariablesFile, Problem> {
         let path = context.parsed.file.base.join(text);
         let display = display_beside(&context.parsed.file.display, text, &path);
-        let Some(number) = self.inputs.read(&path, &display)? else { return Ok(None) };
-        Ok(self.parse_as(number, Contents::Variables))
+        let Some(number) = self.inputs.read(&path, &display)? else {
+            return Ok(VariablesFile::Missing);
+        };
+        let parsed = self.parse_as(number, Contents::Variables);
+        Ok(parsed.map_or(VariablesFile::Broken, VariablesFile::Read))
     }
 }
 

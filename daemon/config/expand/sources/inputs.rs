@@ -2,6 +2,7 @@
 //!
 //! An expansion from stored texts reads no file of the host: a file that is not stored does not exist.
 
+use crate::config::expand::sources::patterns::PatternFiles;
 use crate::config::problem::Problem;
 use crate::config::problem::code::Code;
 use crate::config::read::files;
@@ -65,6 +66,8 @@ pub(in crate::config::expand) struct Inputs {
     by_path: HashMap<PathBuf, usize>,
     /// The stored files, if nothing is read from the host.
     stored: Option<Vec<SourceFile>>,
+    /// The files that the patterns so far name.
+    patterns: PatternFiles,
 }
 
 impl Inputs {
@@ -108,6 +111,7 @@ impl Inputs {
             probes: Some(probes),
             sought: BTreeSet::new(),
             stored: stored.map(|stored| stored.files),
+            patterns: PatternFiles::default(),
         }
     }
 
@@ -154,30 +158,31 @@ impl Inputs {
         }))
     }
 
-    /// Returns the files that a pattern with `*` and `?` in its last part names, sorted.
-    pub(in crate::config::expand) fn matching(&mut self, pattern: &Path) -> Vec<PathBuf> {
+    /// Returns the files that a pattern with `*` and `?` in its last part names, sorted, and the work of the search.
+    pub(in crate::config::expand) fn matching(&mut self, pattern: &Path) -> (Arc<[PathBuf]>, u64) {
         let pattern = normal(pattern);
         let (Some(folder), Some(name)) = (pattern.parent(), pattern.file_name()) else {
-            return Vec::new();
+            return ([].into(), 1);
         };
-        let name = name.to_string_lossy();
-        let is_meant = |path: &Path| {
-            let own = path.file_name().map(|own| own.to_string_lossy().into_owned());
-            let own = own.filter(|own| !own.starts_with('.'));
-            path.parent() == Some(folder) && own.is_some_and(|own| matches_pattern(&name, &own))
-        };
-        let mut found: Vec<PathBuf> = if let Some(stored) = &self.stored {
-            stored.iter().map(|source| source.path.clone()).collect()
-        } else {
-            let has_pattern = name.contains(['*', '?']);
+        if let Some(known) = self.patterns.find(&pattern) {
+            return (known, 1);
+        }
+        if self.stored.is_none() {
+            let has_pattern = name.to_string_lossy().contains(['*', '?']);
             self.sought.insert(if has_pattern { folder.to_owned() } else { pattern.clone() });
-            files::list_folder(folder)
-        };
-        found.extend(self.sources.iter().map(|source| source.path.clone()));
-        found.retain(|path| is_meant(path));
-        found.sort();
-        found.dedup();
-        found
+        }
+        let listed = self.patterns.folder(folder).unwrap_or_else(|| {
+            let mut files: Vec<PathBuf> = match &self.stored {
+                Some(stored) => stored.iter().map(|source| source.path.clone()).collect(),
+                None => files::list_folder(folder),
+            };
+            files.extend(self.sources.iter().map(|source| source.path.clone()));
+            files.retain(|path| path.parent() == Some(folder));
+            files.sort();
+            files.dedup();
+            self.patterns.add_folder(folder, files.into())
+        });
+        self.patterns.search(&pattern, &listed)
     }
 
     /// Returns a relative path to a folder with the first missing part replaced by the most similar folder beside it;
@@ -246,56 +251,8 @@ pub(in crate::config::expand) fn normal(path: &Path) -> PathBuf {
     normal
 }
 
-/// Returns true if a name fits a pattern with `*` and `?`.
-pub(in crate::config::expand) fn matches_pattern(pattern: &str, name: &str) -> bool {
-    let (pattern, name): (Vec<char>, Vec<char>) =
-        (pattern.chars().collect(), name.chars().collect());
-    let (mut at, mut from) = (0, 0);
-    let mut star: Option<(usize, usize)> = None;
-    while from < name.len() {
-        match pattern.get(at) {
-            Some('*') => {
-                star = Some((at, from));
-                at += 1;
-            }
-            Some(one) if *one == '?' || Some(one) == name.get(from) => {
-                at += 1;
-                from += 1;
-            }
-            _ => match star {
-                Some((star_at, start)) => {
-                    star = Some((star_at, start + 1));
-                    at = star_at + 1;
-                    from = start + 1;
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern.iter().skip(at).all(|rest| *rest == '*')
-}
-
 /// Returns the problem of a file that does not exist.
 pub(in crate::config::expand) fn missing_file(display: &str) -> Problem {
     let what = format!("no such file: `{}`", crate::config::problem::quoted(display));
     Problem::new(Code::Include, what).hint("a path is relative to the file that names it")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::matches_pattern;
-
-    #[test]
-    fn patterns_match_names() {
-        for (pattern, name, fits) in [
-            ("*.yaml", "a.yaml", true),
-            ("*.yaml", "a.yml", false),
-            ("a?c*", "abcd", true),
-            ("*a*b", "xaxxb", true),
-            ("*a*b", "xaxxbc", false),
-            ("a", "a", true),
-        ] {
-            assert_eq!(matches_pattern(pattern, name), fits, "{pattern} {name}");
-        }
-    }
 }

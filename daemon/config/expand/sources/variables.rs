@@ -5,7 +5,7 @@ use crate::config::document::tree::Node;
 use crate::config::document::value_limit::Contents;
 use crate::config::expand::evaluate::{Scope, Vars};
 use crate::config::expand::sources::variable_values::VariablePass;
-use crate::config::expand::{Context, Expander};
+use crate::config::expand::{Context, Expander, Parsed};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Place, Problem, quoted};
 use std::collections::BTreeMap;
@@ -25,6 +25,8 @@ pub(in crate::config::expand) struct Variables {
     pub(super) other_pass: VariablePass,
     /// The variables that are being evaluated.
     pub(super) open: Vec<String>,
+    /// True if a file that may define variables cannot be read: an unknown one is no further problem.
+    pub(in crate::config::expand) are_incomplete: bool,
     /// The result, as long as no definition is added.
     pub(super) evaluated: Option<Arc<Vars>>,
 }
@@ -33,6 +35,11 @@ impl Variables {
     /// Returns the number of variables.
     pub(in crate::config::expand) fn count(&self) -> usize {
         self.defined.len()
+    }
+
+    /// Returns true if a variable has this name.
+    pub(in crate::config::expand) fn has(&self, name: &str) -> bool {
+        self.defined.contains_key(name)
     }
 }
 
@@ -51,6 +58,15 @@ pub(super) enum Source {
     Node(Arc<Context>, usize),
     /// A text of the command line.
     Text(String),
+}
+
+/// A file of variables.
+pub(in crate::config::expand) enum VariablesFile {
+    /// There is no such file.
+    Missing,
+    /// The file is no valid YAML, and its problems are reported.
+    Broken,
+    Read(Arc<Parsed>),
 }
 
 /// The keys of an entry of `vars_files:`.
@@ -100,14 +116,19 @@ impl Expander<'_> {
         };
         let Some(path) = self.static_path(context, file) else { return };
         match self.open_variables(context, &path) {
-            Ok(Some(parsed)) => self.define_parsed(&parsed, context, 1),
-            Ok(None) if is_optional => {}
-            Ok(None) => {
+            Ok(VariablesFile::Read(parsed)) => self.define_parsed(&parsed, context, 1),
+            Ok(VariablesFile::Broken) => self.variables.are_incomplete = true,
+            Ok(VariablesFile::Missing) if is_optional => {}
+            Ok(VariablesFile::Missing) => {
+                self.variables.are_incomplete = true;
                 let problem = crate::config::expand::sources::inputs::missing_file(&path);
                 let problem = problem.hint("add the file, or write {file: …, optional: true}");
                 self.report(context, file, problem);
             }
-            Err(problem) => self.report(context, file, problem),
+            Err(problem) => {
+                self.variables.are_incomplete = true;
+                self.report(context, file, problem);
+            }
         }
     }
 
@@ -121,6 +142,8 @@ impl Expander<'_> {
                     if let Some(parsed) = self.parse_as(number, Contents::Variables) {
                         let context = self.context_of(parsed);
                         self.define_parsed_at(&context, 2);
+                    } else {
+                        self.variables.are_incomplete = true;
                     }
                 }
                 Ok(None) => {
@@ -140,27 +163,29 @@ impl Expander<'_> {
         }
     }
 
-    fn define_parsed(
-        &mut self,
-        parsed: &Arc<crate::config::expand::Parsed>,
-        from: &Context,
-        layer: u8,
-    ) {
+    fn define_parsed(&mut self, parsed: &Arc<Parsed>, from: &Context, layer: u8) {
         let context = Context { parsed: Arc::clone(parsed), ..from.clone() };
         self.define_parsed_at(&context, layer);
     }
 
     fn define_parsed_at(&mut self, context: &Context, layer: u8) {
-        if let Some(root) = context.tree().root().filter(|root| !context.is_null(*root)) {
-            self.define_all(context, root, layer);
+        let Some(root) = context.tree().root().filter(|root| !context.is_null(*root)) else {
+            return;
+        };
+        if let [(key, value)] = context.tree().entries(root)
+            && context.text_of(*key) == Some("vars")
+            && matches!(context.tree().node(*value), Some(Node::Map(_)))
+        {
+            let what = "the file of variables defines one variable: `vars`";
+            let hint = "write the variables at the top of the file, without `vars:`";
+            let problem = Problem::new(Code::Doubt, what).warning().hint(hint);
+            self.report(context, *key, problem);
         }
+        self.define_all(context, root, layer);
     }
 
     /// Returns the context of a file that no file of the graph names.
-    pub(in crate::config::expand) fn context_of(
-        &self,
-        parsed: Arc<crate::config::expand::Parsed>,
-    ) -> Context {
+    pub(in crate::config::expand) fn context_of(&self, parsed: Arc<Parsed>) -> Context {
         Context {
             open: vec![parsed.file.path.clone()],
             parsed,
@@ -179,7 +204,9 @@ impl Expander<'_> {
         }
         let Some(Node::Map(pairs)) = context.tree().node(node) else {
             let what = "variables should be a map, such as `vars: {workers: 4}`";
-            self.report(context, node, Problem::new(Code::Variable, what));
+            let is_list = matches!(context.tree().node(node), Some(Node::List(_)));
+            let hint = is_list.then_some("remove the dashes: each line is NAME: VALUE");
+            self.report(context, node, Problem::new(Code::Variable, what).hint_if(hint));
             return;
         };
         let shared = Arc::new(context.clone());
