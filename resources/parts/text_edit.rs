@@ -349,7 +349,8 @@ impl Together {
         let losing = Loss { content: is_there, secret, purged: false, edited, what };
         let noted = spot.note(permit, found.seen.as_ref(), losing)?;
         noted.after(files.put(permit, &spot, &draft))?;
-        if let Some(seen) = spot.look()? {
+        // Without the record, the next edit waits a moment.
+        if let Ok(Some(seen)) = spot.look() {
             note_own_write(&edit.path, seen);
         }
         Ok(())
