@@ -160,7 +160,8 @@ async fn fetch_version(
         if let Err(failure) = run_change(host, permit, &init).await {
             // A part of a repository would count as one for ever. The directory was empty before.
             let part = format!("{path}/.git");
-            let remove = tree.as_user(command(&["rm", "-rf", "--", &part]));
+            let remove = ["rm", "-rf", "--one-file-system", "--", &part];
+            let remove = tree.as_user(command(&remove));
             drop(run_change(host, permit, &remove).await);
             return Err(failure);
         }
