@@ -67,7 +67,10 @@ impl Engine {
         let wanted = Causes::OPERATOR.and(Causes::VALUE);
         let asked = !vertex.done || run.causes.has(wanted);
         let follows = run.refresh && !moved && by.is_some_and(|by| by.intended);
-        if asked || follows {
+        // A vertex for events alone (a timer) does what is declared, unless our own writes trigger it.
+        let ticks = vertex.traits.repeat == RunPolicy::Events && !run.refresh;
+        let ticks = ticks && !self.repairs(id, vertex, run);
+        if asked || follows || ticks {
             return Class::Intentional;
         }
         // A vertex that runs at each start has something to do each time, as declared; so do the vertices that it
