@@ -16,13 +16,13 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
 }
 
 /// The number of known words that a message lists at once: a resource without fields of its own has this many keys.
-const LISTED: usize = 9;
+const LISTED: usize = 11;
 
 /// The number of similar words of a longer list.
 const FEW: usize = 3;
 
 /// The least Jaro-Winkler similarity (0 to 1) of words that a hint calls similar.
-const SIMILAR: f64 = 0.6;
+const SIMILAR: f64 = 0.65;
 
 /// Returns the hint for an unknown word: the word that may be meant, all known words if they are few, or a pointer to
 /// the list, after the similar words if there are any.
@@ -99,8 +99,10 @@ mod tests {
     fn long_lists_become_similar_words_and_a_pointer() {
         let few = ["name", "meta", "after"];
         assert_eq!(hint_for_unknown("xyz", &few, Some("noop")), "valid keys: name, meta, after");
-        let many =
-            ["cmd", "args", "shell", "cwd", "env", "user", "group", "timeout", "creates", "ifcmd"];
+        let many = [
+            "cmd", "args", "shell", "cwd", "env", "user", "group", "timeout", "creates", "ifcmd",
+            "nifcmd", "stdin",
+        ];
         let hint = hint_for_unknown("command", &many, Some("exec"));
         assert_eq!(hint, "similar keys: `ifcmd`, `cmd`; `steadfast explain exec` lists all");
         let alike = ["abcd1111", "abcd2222", "abcd3333", "abcd4444"];
@@ -111,12 +113,14 @@ mod tests {
 
     #[test]
     fn a_word_that_resembles_nothing_gets_no_similar_words() {
-        let many =
-            ["name", "meta", "export", "size", "after", "state", "path", "mode", "owner", "group"];
+        let many = [
+            "name", "meta", "export", "size", "after", "state", "path", "mode", "owner", "group",
+            "source", "content",
+        ];
         for word in ["x", "k000", "zzz", "", "é"] {
             let hint = hint_for_unknown(word, &many, Some("file"));
             assert_eq!(hint, "`steadfast explain file` lists the valid keys", "{word}");
-            let hint = hint_for_unknown(word, &many[..9], Some("file"));
+            let hint = hint_for_unknown(word, &many[..11], Some("file"));
             assert!(hint.starts_with("valid keys: name, meta, export, "), "{word}: {hint}");
         }
     }

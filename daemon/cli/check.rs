@@ -28,6 +28,14 @@ pub(super) fn check(args: &Check) -> Exit {
         Ok(options) => Options { refuse_empty: !args.allow_empty, ..options },
         Err(exit) => return exit,
     };
+    if args.lint && args.graph.graphs.iter().any(|path| path.as_os_str() == "-") {
+        let hint = "write the graph to a file, and name the file";
+        error(
+            "`--lint` reads the graph twice, and cannot do that with the standard input",
+            Some(hint),
+        );
+        return Exit::Usage;
+    }
     match config::load(&args.graph.graphs, &options) {
         Ok(mut loaded) => {
             loaded.warnings.extend(config::find_missing_sources(&loaded));

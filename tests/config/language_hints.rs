@@ -116,6 +116,18 @@ fn hints_for_foreign_words_repeat_the_value() {
             "write: refresh: restart, and notify: [\"svc[NAME]\"] in the resource that changes",
         ),
         ("svc", "state: \"on\"", "write: state: running"),
+        ("file", "src: x.j2", "write: template: x.j2"),
+        ("unit", "source: x.service", "write: content: x.service"),
+        (
+            "firewall",
+            "port: 22",
+            "use `content` with the rules of nftables: `steadfast explain firewall`",
+        ),
+        ("timer", "calendar: daily", "use `interval: 1h`, or a `unit` NAME.timer with OnCalendar"),
+        ("file", "vars: {x: 1}", "use `vars` at the top of the graph file: a template sees them"),
+        ("user", "ssh_key: x", "use the kind `ssh:authorized_key`: {user: NAME, key: TEXT}"),
+        ("noop", "unless: vars.on", "use `when: not (EXPRESSION)`"),
+        ("noop", "meta: {when: true}", "put `when` beside `meta`, not below it"),
         ("exec", "cmd: [echo, foo]", "put the words into `args`: args: [echo, foo]"),
         ("file", "recv: \"exec[x].stdout\"", "write: recv: {content: \"exec[x].stdout\"}"),
         ("probe", "cmd: nginx -v", "write each word as a list item: `cmd: [nginx, -v]`"),
@@ -281,6 +293,28 @@ fn messages_name_the_repair() {
         let found = problems(&[("web.yaml", &text)]);
         assert!(found.contains(message), "{field}: expected {message}\nfound {found}");
     }
+    for (lines, message) in [
+        (
+            "when: exec[a].output",
+            "hint: receive the value of a resource: recv: {FIELD: \"exec[NAME].VALUE\"}",
+        ),
+        (
+            "text: |\n    hello world",
+            "hint: indent each line of the text below `|` or `>` by two more spaces",
+        ),
+        ("text:a\n    int: 1", "hint: write a space behind the colon: `text: `"),
+        ("text: a\n   \u{a0}int: 1", "hint: replace the character U+00A0 by a space"),
+        ("after: [\"file[/srv/x]\"]", "hint: did you mean `file[conf]`?"),
+        ("after: [\"svc[web.service]\"]", "hint: did you mean `svc[web]`?"),
+    ] {
+        let others = "  file: [{name: conf, path: /srv/x}]\n  svc: [{name: web}]\n";
+        let text = format!("{head}resources:\n{others}  test:\n  - name: t\n    {lines}\n");
+        let found = problems(&[("web.yaml", &text)]);
+        assert!(found.contains(message), "{lines}: expected {message}\nfound {found}");
+    }
+    let found =
+        problems(&[("web.yaml", "graph: g\nhandlers: []\nresources: {noop: [{name: a}]}\n")]);
+    assert!(found.contains("hint: write in the resource that changes: notify:"), "{found}");
     let entry = |kind: &str, entry: &str| format!("{head}resources:\n  {kind}:\n  - {entry}\n");
     let of_map = entry("noop", "{for_each: vars.sites, name: \"${item}\"}");
     let found = problems(&[("web.yaml", &of_map)]);

@@ -120,7 +120,7 @@ fn problems_are_data_too() {
             "code": "C101",
             "severity": "error",
             "what": "unknown key `x` in noop[a]",
-            "hint": "valid keys: name, meta, export, aliases, labels, after, before, notify, subscribe",
+            "hint": "valid keys: name, when, for_each, meta, export, aliases, labels, after, before, notify, subscribe",
             "places": [{
                 "file": rejected.problems[0].places[0].file,
                 "line": 2,

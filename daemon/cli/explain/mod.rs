@@ -50,6 +50,10 @@ pub(super) fn explain(args: &Explain) -> Exit {
         print(lines.join("\n"));
     } else if module::is_folder(topic) {
         return module::explain_module(topic);
+    } else if let Some(kind) = config::kind_of_other_tools(topic) {
+        let what = format!("unknown topic `{}`", super::output::plain(topic));
+        error(what, Some(&format!("the kind is `{kind}` here: `steadfast explain {kind}`")));
+        return Exit::Usage;
     } else {
         let (shown, near) = (super::output::plain(topic), with_nearest(topic, topic_names()));
         let near = near.strip_prefix(topic.as_str()).map(super::output::plain).unwrap_or_default();

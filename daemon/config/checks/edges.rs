@@ -7,7 +7,7 @@ use crate::config::problem::location::{Element, Location};
 use crate::config::problem::{Problem, quoted};
 use crate::config::{Origin, ast};
 use crate::nearest_name::nearest;
-use steadfast_resources::ResourceId;
+use steadfast_resources::{Claim, HostObject, ResourceId};
 
 /// An edge between vertices, with its position in a file.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +24,14 @@ pub(in crate::config) struct DraftEdge {
 
 /// The number of unknown names that get a suggestion; each costs a comparison with all names.
 const SUGGESTIONS: usize = 50;
+
+/// Returns the service of the same unit: `svc[nginx]` and `svc[nginx.service]` are one.
+fn same_unit<'a>(target: &str, mut all: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let unit = |text: &str| Some(text.strip_prefix("svc[")?.strip_suffix(']')?.to_owned());
+    let short = |name: String| name.strip_suffix(".service").map_or(name.clone(), str::to_owned);
+    let wanted = unit(target).map(short)?;
+    all.find(|other| unit(other).map(short).is_some_and(|other| other == wanted))
+}
 
 impl Validator<'_> {
     /// Adds the short edges of a vertex.
@@ -111,8 +119,22 @@ impl Validator<'_> {
         let ending = format!("[{name}]");
         let identities = || self.vertices.iter().map(|vertex| vertex.identity.as_ref());
         let same_name = identities().find(|identity| identity.ends_with(&ending));
-        let found = same_name.or_else(|| nearest(target, identities()))?;
+        let found = same_name
+            .or_else(|| self.owner_of_path(name))
+            .or_else(|| same_unit(target, identities()))
+            .or_else(|| nearest(target, identities()))?;
         Some(format!("did you mean `{}`?", quoted(found)))
+    }
+
+    /// Returns the resource that manages a path.
+    fn owner_of_path(&self, path: &str) -> Option<&str> {
+        let object = HostObject::Path(path.into());
+        let owns = |claims: &[Claim]| claims.iter().any(|claim| claim.object == object);
+        let mut all = self.vertices.iter().filter(|_| path.starts_with('/'));
+        let owner = all.find(|vertex| {
+            vertex.resource.as_ref().is_some_and(|resource| owns(&resource.footprint().claims))
+        })?;
+        Some(owner.identity.as_ref())
     }
 
     /// Records the origins of edges, if the options ask for them.

@@ -220,10 +220,23 @@ impl Expander<'_> {
         }
         let mut problem =
             Problem::new(Code::Expression, &error.message).hint_if(error.hint.as_ref());
+        if let Some(hint) = self.hint_for_kind(error) {
+            problem = Problem::new(Code::Expression, &error.message).hint(hint);
+        }
         if let Some(problem_of_yaml) = cut_by_comment(context, written, error) {
             problem = problem_of_yaml;
         }
         self.report_at(context, written.span_at(error.offset), problem);
+    }
+
+    /// Returns the hint for the name of a kind: other tools read values of resources in expressions.
+    fn hint_for_kind(&self, error: &ExpressionError) -> Option<String> {
+        let name = error.message.strip_prefix("unknown name `")?.strip_suffix('`')?;
+        let is_unlike_others = error.hint.as_ref()?.starts_with("a text stands in quotes");
+        let is_kind = is_unlike_others && self.kinds.is_known(name);
+        is_kind.then(|| {
+            format!("receive the value of a resource: recv: {{FIELD: \"{name}[NAME].VALUE\"}}")
+        })
     }
 
     /// Checks and evaluates an expression. The problems are reported.

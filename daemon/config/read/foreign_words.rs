@@ -15,6 +15,7 @@ type Word = (&'static str, &'static str, &'static str);
 /// The keys of other tools. The first row whose second word is a key of the kind gives the hint; an empty second word
 /// fits each kind.
 const KEYS: &[Word] = &[
+    ("source", "drop_in", "content: TEXT"),
     ("src", "source", "source: FILE"),
     ("src", "device", "device: /dev/NAME"),
     ("dest", "path", "path: /absolute/path"),
@@ -40,6 +41,11 @@ const KEYS: &[Word] = &[
         "restarted",
         "startup",
         "refresh: restart, and notify: [\"svc[NAME]\"] in the resource that changes",
+    ),
+    (
+        "reload",
+        "startup",
+        "refresh: reload, and notify: [\"svc[NAME]\"] in the resource that changes",
     ),
     ("running", "startup", "state: running"),
     ("started", "startup", "state: running"),
@@ -91,6 +97,15 @@ const KEYS: &[Word] = &[
     ("text", "content", "content: TEXT"),
     ("body", "content", "content: TEXT"),
     ("rules", "whole", "content: TEXT"),
+    ("port", "whole", "use `content` with the rules of nftables: `steadfast explain firewall`"),
+    ("action", "whole", "use `content` with the rules of nftables: `steadfast explain firewall`"),
+    ("calendar", "interval", "use `interval: 1h`, or a `unit` NAME.timer with OnCalendar"),
+    ("vars", "source", "use `vars` at the top of the graph file: a template sees them"),
+    ("ssh_key", "manage_home", "use the kind `ssh:authorized_key`: {user: NAME, key: TEXT}"),
+    ("ssh_keys", "manage_home", "use the kind `ssh:authorized_key`: {user: NAME, key: TEXT}"),
+    ("update_cache", "cache_age", "use `cache_age: 1h`: older package lists are read again"),
+    ("unless", "", "use `when: not (EXPRESSION)`"),
+    ("onlyif", "", "use `when: EXPRESSION`"),
     ("url", "version", "repo: ADDRESS"),
     ("branch", "repo", "version: NAME"),
     ("tag", "repo", "version: NAME"),
@@ -157,7 +172,7 @@ pub(in crate::config) fn hint_for(
     let has = |field: &str| field.is_empty() || spec.fields.iter().any(|f| f.name == field);
     let of_kind = KEYS.iter().find(|(word, field, _)| *word == key && has(field));
     let (_, _, line) = of_kind?;
-    if line.starts_with("remove") {
+    if line.starts_with("remove") || line.starts_with("use ") {
         return Some((*line).to_owned());
     }
     let own = value.and_then(|value| own_line(line, (key, value), spec));
@@ -214,6 +229,10 @@ fn own_line(line: &str, (key, value): (&str, &str), spec: &KindSpec) -> Option<S
         }
         ("shell", _) => return Some(format!("shell: /bin/sh and cmd: {}", quote(value))),
         _ => {}
+    }
+    let is_template = [".j2", ".jinja", ".jinja2", ".erb", ".epp", ".tmpl", ".tpl"];
+    if field == "source" && key == "src" && is_template.iter().any(|end| value.ends_with(end)) {
+        return Some(format!("template: {}", quote(value)));
     }
     let is_relative = !value.starts_with('/') && !value.starts_with("{{");
     if field == "path" && is_relative {
@@ -303,6 +322,7 @@ fn quote(value: &str) -> String {
 }
 
 /// Returns the kind here that does the work of a kind of another tool.
-pub(in crate::config) fn kind_for(kind: &str) -> Option<&'static str> {
+#[must_use]
+pub fn kind_for(kind: &str) -> Option<&'static str> {
     KINDS.iter().find(|(word, _)| *word == kind).map(|(_, here)| *here)
 }

@@ -1,13 +1,22 @@
 //! The reader's walk over `meta`: the metaparameters of a resource, and the defaults of others.
 
 use super::{Entry, Reader};
-use crate::config::ast::{FieldValues, ResourceSpots};
+use crate::config::ast::{FieldValues, Relation, ResourceSpots};
 use crate::config::checks::metaparams::{META, Metas};
 use crate::config::checks::semaphores::{Refused, Semaphores};
 use crate::config::document::tree::Node;
+use crate::config::problem::Problem;
+use crate::config::problem::code::Code;
 use crate::config::problem::location::{Element, Location};
 use crate::config::source_file::Span;
 use std::fmt::Display;
+
+/// Returns the advice for a key that stands beside `meta` and not below it.
+fn key_beside_meta(key: &str) -> Option<String> {
+    let of_resource = ["when", "for_each", "recv", "labels", "aliases", "name"];
+    let is_key = of_resource.contains(&key) || Relation::parse(key).is_some();
+    is_key.then(|| format!("put `{key}` beside `meta`, not below it"))
+}
 
 impl<'t> Reader<'t, '_> {
     /// Reads metaparameters; their values are not checked.
@@ -34,7 +43,14 @@ impl<'t> Reader<'t, '_> {
                         spots.semaphores = self.item_spans(entry);
                     }
                 }
-                None => self.unknown(entry.key, entry.key_span, &what, &known),
+                None => match key_beside_meta(entry.key) {
+                    Some(hint) => {
+                        let what = format!("unknown key `{}` in {what}", entry.key);
+                        let place = Some(self.place_of(entry.key_span));
+                        self.say(Problem::new(Code::UnknownKey, what).hint(hint).at(place));
+                    }
+                    None => self.unknown(entry.key, entry.key_span, &what, &known),
+                },
             }
         }
         Some(given)

@@ -40,6 +40,14 @@ pub(in crate::config) fn problem(source: &SourceFile, error: &ScanError) -> Prob
             .hint("replace the tab by spaces")
             .at(Some(source.place(tab)));
     }
+    if let Some(space) =
+        lines.into_iter().find_map(|(start, line)| Some(start + no_break_space_in(line)?))
+    {
+        let what = "expected spaces, found a no-break space in the indentation";
+        return Problem::new(Code::Syntax, what)
+            .hint("replace the character U+00A0 by a space")
+            .at(Some(source.place(Span::new(space, space + 2))));
+    }
     let before = source.text.get(..start).unwrap_or_default();
     let (what, hint) = match info {
         _ if info.contains("quoted scalar") && unclosed_quote(before, line).is_some() => {
@@ -49,6 +57,21 @@ pub(in crate::config) fn problem(source: &SourceFile, error: &ScanError) -> Prob
             let close = if info.contains('[') { ']' } else { '}' };
             let hint = format!("close it by `{close}`, in this line or below");
             (format!("invalid YAML: {info}"), Some(hint))
+        }
+        _ if opens_block(before, line) => {
+            let what = "the text of a block begins no deeper than its key".to_owned();
+            (
+                what,
+                Some("indent each line of the text below `|` or `>` by two more spaces".to_owned()),
+            )
+        }
+        _ if key_without_space(before, line, &info).is_some() => {
+            let (word, place) = key_without_space(before, line, &info).unwrap_or_default();
+            let hint = format!(
+                "write a space behind the colon{place}: `{}: `",
+                crate::config::problem::quoted(word)
+            );
+            ("a key has no space behind its colon".to_owned(), Some(hint))
         }
         _ if info.contains("simple key expected") && !line.contains(':') => {
             let what = "a key has no colon behind it".to_owned();
@@ -77,6 +100,39 @@ pub(in crate::config) fn problem(source: &SourceFile, error: &ScanError) -> Prob
 fn tab_in(line: &str) -> Option<usize> {
     let indentation = line.len() - line.trim_start_matches([' ', '\t']).len();
     line.get(..indentation)?.find('\t')
+}
+
+/// Returns the offset of a no-break space in the indentation of a line.
+fn no_break_space_in(line: &str) -> Option<usize> {
+    let indentation = line.len() - line.trim_start_matches([' ', '\u{a0}']).len();
+    line.get(..indentation)?.find('\u{a0}')
+}
+
+/// Returns true if the line above announces a block of text, and this line is no deeper than its key.
+fn opens_block(before: &str, line: &str) -> bool {
+    let above = before.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let is_block = [": |", ": |-", ": |+", ": >", ": >-", ": >+"];
+    let is_opened = is_block.iter().any(|end| above.trim_end().ends_with(end));
+    let own = line.len() - line.trim_start_matches(' ').len() + 1;
+    is_opened && !line.contains(':') && own <= column_of_key(above)
+}
+
+/// Returns the key whose colon nothing separates from the value, and the words for another line than that of the error.
+fn key_without_space<'a>(
+    before: &'a str,
+    line: &'a str,
+    info: &str,
+) -> Option<(&'a str, &'static str)> {
+    let key_in = |line: &'a str| {
+        let (key, value) = line.trim_start_matches([' ', '-']).split_once(':')?;
+        let is_word = !key.is_empty() && key.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+        (is_word && !value.is_empty() && !value.starts_with([' ', ':'])).then_some(key)
+    };
+    if info.contains("simple key expected") {
+        return Some((key_in(line)?, ""));
+    }
+    let above = before.lines().last().filter(|_| info.contains("mapping values"))?;
+    Some((key_in(above)?, " in the line above"))
 }
 
 /// Returns the column of the first key of a line: that behind the dashes of a list.

@@ -80,7 +80,8 @@ impl<'t> Reader<'t, '_> {
 
     /// Reports a field that a kind does not have, with the nearest field, or the word that other tools use for it.
     fn report_unknown_field(&mut self, spec: &KindSpec, entry: Entry<'t>, what: &str) {
-        let mut known: Vec<&str> = vec!["name", "meta", "export", ALIASES.name, LABELS.name];
+        let mut known: Vec<&str> =
+            vec!["name", "when", "for_each", "meta", "export", ALIASES.name, LABELS.name];
         if spec.fields.iter().any(|field| field.receives > Receives::Nothing) {
             known.push("recv");
         }
@@ -121,6 +122,15 @@ impl<'t> Reader<'t, '_> {
         let problem = match key {
             "remote" => Problem::new(Code::KeyLater, "`remote` is not in this build")
                 .hint("run steadfast on each host"),
+            "handlers" => Problem::new(Code::UnknownKey, "unknown key `handlers`")
+                .hint("write in the resource that changes: notify: [\"kind[name]\"]"),
+            "tasks" | "roles" | "plays" => {
+                Problem::new(Code::UnknownKey, format!("unknown key `{key}`"))
+                    .hint("declare resources by kind: resources: {file: [{name: …}]}")
+            }
+            "hosts" => Problem::new(Code::UnknownKey, "unknown key `hosts`").hint(
+                "run steadfast on each host; docs/guide/many-hosts.md has the graphs of many",
+            ),
             "types" => Problem::new(Code::UnknownKey, "unknown key `types`")
                 .hint("use `resources` instead"),
             kind if self.kinds.find(kind).is_some() => {

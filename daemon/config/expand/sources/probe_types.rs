@@ -72,7 +72,16 @@ impl Expander<'_> {
             let near = crate::nearest_name::nearest(name, declared.iter().map(|it| it.as_str()));
             let near = near.map(|near| format!("; nearest: `{near}`")).unwrap_or_default();
             let what = format!("no probe `{}`{near}", quoted(name));
-            let hint = "declare it below `resources:`, as an entry of the kind `probe`";
+            let longer = declared.iter().find(|it| it.starts_with(&format!("{name}-")));
+            let hint = longer.map(|longer| {
+                format!(
+                    "write `probe[\"{}\"]`: a name with a minus stands in quotes",
+                    quoted(longer)
+                )
+            });
+            let hint = hint.unwrap_or_else(|| {
+                "declare it below `resources:`, as an entry of the kind `probe`".to_owned()
+            });
             unknown.push((span, Problem::new(Code::Expression, what).hint(hint)));
         }
         let is_right = unknown.is_empty();
