@@ -346,17 +346,22 @@ impl Work<'_> {
     ///
     /// A resource that takes more than half of the room gives way first, then the largest one with entries before its
     /// last run, so that one resource does not displace the others. The entries of the last run of each resource go
-    /// only if nothing else is left, the oldest first.
+    /// only if nothing else is left, those of the largest resource first: the large trees of one user do not displace
+    /// the only entry of another one.
     fn drop_some(&mut self, most: u64, held: &str) -> Result<bool, Fault> {
         let all = self.weighed(held)?;
         let large = all.iter().find(|one| one.weighs > most / 2 && one.oldest.is_some());
         let mut past = all.iter().filter(|one| one.oldest.is_some_and(|oldest| oldest < one.last));
-        let chosen = if let Some(one) = large {
-            Some((one, u64::MAX, most / 2))
+        let next_weight = |next: Option<&Weighed>| next.map_or(0, |next| next.weighs);
+        let (one, before, down_to) = if let Some(one) = large {
+            (one, u64::MAX, most / 2)
+        } else if let Some(one) = past.next() {
+            (one, one.last, next_weight(past.next()))
         } else {
-            past.next().map(|one| (one, one.last, past.next().map_or(0, |next| next.weighs)))
+            let mut last = all.iter().filter(|one| one.oldest.is_some());
+            let Some(one) = last.next() else { return Ok(false) };
+            (one, u64::MAX, next_weight(last.next()))
         };
-        let Some((one, before, down_to)) = chosen else { return self.drop_oldest(most, held) };
         let mut weighs = one.weighs;
         let sql = "SELECT number FROM entry WHERE resource = ?1 AND number < ?2
             AND run NOT IN (SELECT value FROM json_each(?3)) ORDER BY number";
@@ -374,20 +379,6 @@ impl Work<'_> {
             let total = self.total;
             dropped |= self.drop_where("number = ?1", number)?;
             weighs = weighs.saturating_sub(total - self.total);
-        }
-        Ok(dropped)
-    }
-
-    /// Drops the oldest entries of all resources until the total is at most `most` bytes; returns false if none can go.
-    fn drop_oldest(&mut self, most: u64, held: &str) -> Result<bool, Fault> {
-        let sql = "SELECT number FROM entry WHERE run NOT IN (SELECT value FROM json_each(?1))
-            ORDER BY number LIMIT 1";
-        let mut dropped = false;
-        while self.total > most {
-            let mut select = self.transaction.prepare_cached(sql)?;
-            let found: Option<u64> = select.query_row([held], |row| row.get(0)).optional()?;
-            let Some(number) = found else { break };
-            dropped |= self.drop_where("number = ?1", number)?;
         }
         Ok(dropped)
     }
