@@ -104,6 +104,19 @@ fn a_group_sees_no_values() {
     let seen = as_user(&host, (65534, GROUP), &events).exits(0).stdout.clone();
     assert!(seen.contains("line[l]") && seen.contains("not shown"), "{seen}");
     assert!(!seen.contains("old-7c2") && !seen.contains("new-1f3"), "{seen}");
+    // The message of a repair has the values before and after.
+    host.write("l", "pw drift-5e8\n");
+    host.wait_until("it is recorded", || {
+        as_user(&host, (0, 0), &events).stdout.contains("drift-5e8 ->")
+    });
+    let socket = ["--socket", "$DIR/run/socket"];
+    for ask in [&["events"][..], &["events", "--json"], &["show", "line[l]"], &["status"]] {
+        let seen = as_user(&host, (65534, GROUP), &[ask, &socket].concat()).stdout.clone();
+        assert!(!seen.is_empty(), "{ask:?}");
+        for value in ["old-7c2", "new-1f3", "drift-5e8"] {
+            assert!(!seen.contains(value), "{ask:?}: {seen}");
+        }
+    }
 }
 
 /// Opens event connections of one user of the group.
