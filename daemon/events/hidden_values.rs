@@ -1,4 +1,4 @@
-//! Events without the values of their differences, for callers that may not see them.
+//! Events and status without values of files and graphs, for callers that may not see them.
 
 use super::render;
 use crate::api::event_data::AspectChange;
@@ -25,6 +25,10 @@ fn hide_values(event: &mut Event) {
             }
         }
         EventKind::Held(held) => held.differences.iter_mut().for_each(hide_difference),
+        EventKind::Rejected(why) | EventKind::Bundle(why) => {
+            why.reason = without_messages(&why.reason);
+        }
+        EventKind::LastGoodGraphUsed(used) => used.reason = without_messages(&used.reason),
         // An event of an older version has its values in the message alone.
         EventKind::Old(old) if matches!(old.event.as_str(), "changed" | "held") => {}
         _ => return,
@@ -45,9 +49,36 @@ fn hide_note(note: &mut String, differences: &[AspectChange]) {
     }
 }
 
+/// Returns the problems of a rejected graph without their messages, which quote values of the graph: the place and the
+/// code of each problem stay. A text without codes stays as it is.
+#[must_use]
+pub fn without_messages(text: &str) -> String {
+    let problems: Vec<String> = text.lines().filter_map(problem).collect();
+    if problems.is_empty() {
+        return text.to_owned();
+    }
+    format!("{}\n  hint: root sees the messages", problems.join("\n"))
+}
+
+/// Returns a line such as `graph.yaml:3:42: file[x]: y is not a mode [C208]` without its message.
+fn problem(line: &str) -> Option<String> {
+    let (rest, code) = line.trim_end().rsplit_once(" [")?;
+    let code = code.strip_suffix(']')?;
+    let is_code = code.strip_prefix('C')?.bytes().all(|byte| byte.is_ascii_digit());
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+    let address = rest.split_once(": ").map(|(address, _)| address).filter(|address| {
+        let mut parts = address.rsplit(':');
+        parts.next().is_some_and(is_number) && parts.next().is_some_and(is_number)
+    });
+    is_code.then(|| match address {
+        Some(address) => format!("{address}: not shown [{code}]"),
+        None => format!("not shown [{code}]"),
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::without_values;
+    use super::{without_messages, without_values};
     use crate::api::Event;
 
     fn event(name: &str, data: &str) -> String {
@@ -81,5 +112,15 @@ mod tests {
         let hidden = without_values(&failed).unwrap();
         assert_eq!(serde_json::from_str::<Event>(&hidden).unwrap(), same);
         assert_eq!(without_values("{}"), None);
+    }
+
+    #[test]
+    fn messages_of_a_rejected_graph_are_hidden() {
+        let text = "/g/a.yaml:3:42: file[/a]: PW is not a mode [C208]\n  hint: owner: PW\n\n\
+                    the graph has PW: 1 [C103]\n  /g/a.yaml:4:1";
+        let hidden = without_messages(text);
+        assert!(!hidden.contains("PW"), "{hidden}");
+        assert!(hidden.starts_with("/g/a.yaml:3:42: not shown [C208]\nnot shown [C103]\n"));
+        assert_eq!(without_messages("no such file [x]"), "no such file [x]");
     }
 }

@@ -21,7 +21,7 @@ pub use event::{NewEvent, PublishedEvent, is_detail};
 pub use event_queue::DebugRecording;
 pub use event_queue::{Next, Publisher, Standing, Stream, Subscriber, stream};
 pub use export::dead_letter_file::{DeadLetter, DeadLetterFile, Failing};
-pub use hidden_values::without_values;
+pub use hidden_values::{without_messages, without_values};
 pub use log::writer::LogWriter;
 pub use log::{
     DATABASE, Log, Mark, Place, Reader, Retention, Unreadable, Unwritable, Wanted, path,

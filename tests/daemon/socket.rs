@@ -119,6 +119,31 @@ fn a_group_sees_no_values() {
     }
 }
 
+/// The messages of a rejected graph quote its values: they are for root only. Needs root.
+#[test]
+fn a_group_sees_no_messages_of_a_rejected_graph() {
+    assert!(is_root(), "this test must run as root");
+    let host = Host::with(GRAPH);
+    host.chmod("", 0o755);
+    let _daemon = host.run(&["--socket", "$DIR/run/socket", "--socket-group", "64123"]);
+    host.wait_until("it listens", || host.exists("run/socket"));
+    let socket = ["--socket", "$DIR/run/socket"];
+    let ask = |uid: u32, words: &[&str]| {
+        let gid = if uid == 0 { 0 } else { GROUP };
+        as_user(&host, (uid, gid), &[words, &socket].concat()).stdout.clone()
+    };
+    let graph = "graph: g\nvars: {p: pw-9d1}\nresources:\n  \
+                 file:\n  - {name: $DIR/a, mode: \"${vars.p}\"}\n";
+    host.graph(graph);
+    as_user(&host, (0, 0), &[&["reload"][..], &socket].concat());
+    host.wait_until("it is rejected", || ask(0, &["status", "--json"]).contains("pw-9d1"));
+    for words in [&["status"][..], &["status", "--json"], &["events"], &["events", "--json"]] {
+        let seen = ask(65534, words);
+        assert!(seen.contains("not shown [C208]"), "{words:?}: {seen}");
+        assert!(!seen.contains("pw-9d1"), "{words:?}: {seen}");
+    }
+}
+
 /// Opens event connections of one user of the group.
 fn followers(host: &Host, uid: u32, number: usize) -> Vec<UnixStream> {
     let path = host.path("run/socket");

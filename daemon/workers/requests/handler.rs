@@ -7,7 +7,7 @@ use crate::api::{
 };
 use crate::control::RequestHandler;
 use crate::driver::{DriverEvent, ListRequest, Query};
-use crate::events::Wanted;
+use crate::events::{Wanted, without_messages};
 use crate::history::Undo;
 use crate::nearest_name::with_nearest;
 use crate::store::{Maintenance, StateCommand};
@@ -100,7 +100,11 @@ impl DaemonRequestHandler {
                 self.tell_selected(resources, most.min(ROWS), replies).await?;
             }
             Request::Status { most } => {
-                replies.send_data(self.status(most.min(ROWS)).await?).await;
+                let mut status = self.status(most.min(ROWS)).await?;
+                if !caller.is_trusted() {
+                    hide_messages(&mut status);
+                }
+                replies.send_data(status).await;
             }
             Request::Show { resource } => {
                 replies.send_data(self.details(&resource).await?).await;
@@ -474,6 +478,20 @@ impl DaemonRequestHandler {
             Ok(Err(_)) | Err(_) => {
                 Err(Reply::Unavailable("the result is not known yet".to_owned()))
             }
+        }
+    }
+}
+
+/// Hides the messages of a rejected graph, which quote values of the graph.
+fn hide_messages(status: &mut Status) {
+    for why in status.fallback_reason.iter_mut().chain(&mut status.read_only) {
+        *why = without_messages(why);
+    }
+    if let Some(rejected) = &mut status.rejected {
+        let hidden = without_messages(&rejected.details);
+        if hidden != rejected.details {
+            hidden.lines().next().unwrap_or_default().clone_into(&mut rejected.reason);
+            rejected.details = hidden;
         }
     }
 }
