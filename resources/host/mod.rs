@@ -4,7 +4,8 @@
 //! must never know a kind or the graph.
 //!
 //! Reading order: `kernel/` (system calls), `files/`, `input_trust.rs` (files that root may read or run),
-//! `process/`, `secrets.rs`, `stat.rs`, `unfinished.rs` (files that others are writing), `tables/`, `systemd/`, `packages/`, `journal.rs`, `world.rs`.
+//! `process/`, `secrets.rs`, `stat.rs`, `unfinished.rs` (files that others are writing), `tables/`, `systemd/`,
+//! `packages/`, `journal.rs`, `world.rs`.
 
 pub mod files;
 pub mod input_trust;

@@ -104,7 +104,9 @@ fn a_group_sees_no_values() {
     let seen = as_user(&host, (65534, GROUP), &events).exits(0).stdout.clone();
     assert!(seen.contains("line[l]") && seen.contains("not shown"), "{seen}");
     assert!(!seen.contains("old-7c2") && !seen.contains("new-1f3"), "{seen}");
-    // The message of a repair has the values before and after.
+    // The message of a repair has the values before and after. The graph is for root only.
+    host.chmod("graph.yaml", 0o600);
+    daemon.wait_for("converged");
     host.write("l", "pw drift-5e8\n");
     host.wait_until("it is recorded", || {
         as_user(&host, (0, 0), &events).stdout.contains("drift-5e8 ->")
@@ -125,7 +127,8 @@ fn a_group_sees_no_messages_of_a_rejected_graph() {
     assert!(is_root(), "this test must run as root");
     let host = Host::with(GRAPH);
     host.chmod("", 0o755);
-    let _daemon = host.run(&["--socket", "$DIR/run/socket", "--socket-group", "64123"]);
+    let daemon = host.run(&["--socket", "$DIR/run/socket", "--socket-group", "64123"]);
+    daemon.wait_for("converged");
     host.wait_until("it listens", || host.exists("run/socket"));
     let socket = ["--socket", "$DIR/run/socket"];
     let ask = |uid: u32, words: &[&str]| {

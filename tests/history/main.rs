@@ -98,7 +98,6 @@ impl Stage {
                 field.name,
                 match field.takes {
                     FieldType::Bool => Value::Bool(*text == "true"),
-                    FieldType::Texts => Value::Texts(text.lines().map(str::to_owned).collect()),
                     _ => Value::Text((*text).to_owned()),
                 },
             );

@@ -7,7 +7,7 @@
 use crate::host::files::Files;
 use crate::host::files::fault::{Fault, Why, said};
 use crate::host::files::objects::attributes::Attributes;
-use crate::host::files::paths::entry::{Entry, EntryStat, SET_ID};
+use crate::host::files::paths::entry::{Entry, EntryStat, SET_ID, SET_UID};
 use crate::host::input_trust::Reader;
 use crate::prior_state::PriorEntry;
 use rustix::fs::FileType;
@@ -88,9 +88,11 @@ impl Files {
         found: &EntryStat,
         wanted: Attributes,
     ) -> u32 {
-        let mode = wanted.mode.unwrap_or_default() & SET_ID;
+        let mode = wanted.mode.unwrap_or_default();
+        // Without the right of the group to execute, the group's bit gives no rights.
+        let privileges = if mode & 0o010 == 0 { SET_UID } else { SET_ID };
         let changes_hands = wanted.owner.is_some() || wanted.group.is_some();
-        let gets = if changes_hands { mode } else { mode & !found.mode };
+        let gets = mode & privileges & if changes_hands { SET_ID } else { !found.mode };
         if self.is_root() && found.kind == FileType::RegularFile { gets } else { 0 }
     }
 

@@ -41,8 +41,8 @@ pub(super) struct ExtendedSet {
     pub(super) force: bool,
     /// The content is declared: a file that others can have open is written anew.
     pub(super) has_content: bool,
-    /// The values are those of an undo. An absent object counts as converged: the undo may have removed it. Capabilities
-    /// do not come back: the content of the program may be another one.
+    /// The values are those of an undo. An absent object counts as converged: the undo may have removed it.
+    /// Capabilities do not come back: the content of the program may be another one.
     pub(super) is_undo: bool,
 }
 

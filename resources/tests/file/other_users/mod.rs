@@ -1,7 +1,8 @@
 //! Protection against other users: links, races, prepared and moved objects, private content, and runs without root.
 //!
 //! Reading order: `safety`, `races`, `windows`, `trust`, `strangers` (the harness), `takeover`, `later_runs`,
-//! `access_lists`, `privileges`, `private_objects`, `moved_trees`, `moved_parents`, `restored`, `relatives`, `unprivileged`.
+//! `access_lists`, `privileges`, `private_objects`, `moved_trees`, `moved_parents`, `restored`, `relatives`,
+//! `unprivileged`.
 
 mod access_lists;
 pub(crate) mod later_runs;
