@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use steadfast_resources::{
     After, EDITED_TOGETHER, FormerValue, KeyedHash, NotRecorded, PriorContent, PriorEdit,
-    PriorShape, PriorState, StateKey, printable,
+    PriorEntry, PriorShape, PriorState, StateKey, printable,
 };
 
 /// The set-user-id and set-group-id bits.
@@ -394,9 +394,7 @@ impl Reader {
                         thing.enclosure = held.enclosure.or(thing.enclosure);
                         if *holder != *first {
                             thing.extended.clone_from(&held.extended);
-                            let is_same = (thing.uid, thing.gid) == (held.uid, held.gid);
-                            let recorded = if is_same { held.mode } else { 0 };
-                            withheld = thing.mode & !recorded & SET_ID;
+                            withheld = lost_bits(thing, held);
                             thing.mode &= !withheld;
                         }
                     }
@@ -467,6 +465,12 @@ fn why_not(former: &PriorState, entries: &[&Entry]) -> Option<String> {
     };
     let number = entries.first().map_or(0, |first| first.number);
     Some(format!("{why} (change {number})"))
+}
+
+/// Returns the set-id bits that a file had lost when its content was recorded.
+fn lost_bits(before: &PriorEntry, held: &PriorEntry) -> u32 {
+    let is_same = (before.uid, before.gid) == (held.uid, held.gid);
+    before.mode & SET_ID & if is_same { !held.mode } else { SET_ID }
 }
 
 /// Describes the reason why a content was not recorded.

@@ -100,11 +100,7 @@ impl DaemonRequestHandler {
                 self.tell_selected(resources, most.min(ROWS), replies).await?;
             }
             Request::Status { most } => {
-                let mut status = self.status(most.min(ROWS)).await?;
-                if !caller.is_trusted() {
-                    hide_messages(&mut status);
-                }
-                replies.send_data(status).await;
+                replies.send_data(self.status(most.min(ROWS), caller).await?).await;
             }
             Request::Show { resource } => {
                 replies.send_data(self.details(&resource).await?).await;
@@ -223,7 +219,7 @@ impl DaemonRequestHandler {
     }
 
     /// Returns the status of the host and of the daemon.
-    async fn status(&self, most: usize) -> Result<Status, Reply> {
+    async fn status(&self, most: usize, caller: Principal) -> Result<Status, Reply> {
         let mut found = match self.of_driver(|to| Query::Status(most, to)).await {
             Err(_) if self.is_starting() => Status::starting(),
             found => found?,
@@ -233,6 +229,9 @@ impl DaemonRequestHandler {
         (found.reboot, found.checkout) = host_limits::look(graph).await;
         found.daemon = health::look(&self.shared);
         conditions::add_conditions(&self.shared.graph, most, &mut found);
+        if !caller.is_trusted() {
+            hide_messages(&mut found);
+        }
         Ok(found)
     }
 

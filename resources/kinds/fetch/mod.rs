@@ -212,13 +212,14 @@ impl Fetched {
             content.push(origin);
             let declared = self.declared.over(files, seen.map_or(self.mode, |seen| seen.mode))?;
             let is_handed = seen.is_some_and(|seen| files.leaves_stranger(&seen, declared.owner));
+            let kept_group = seen.filter(|_| !is_handed);
             let most = if is_handed { 0o755 } else { 0o777 };
             let kept = seen.filter(|_| !self.has_mode).map(|seen| seen.mode & most);
             let mode = kept.unwrap_or(self.mode);
             let draft = Draft {
                 content: &content,
-                owner: declared.owner.or(seen.map(|seen| seen.uid)),
-                group: declared.group.or(seen.filter(|_| !is_handed).map(|seen| seen.gid)),
+                owner: declared.owner.or_else(|| seen.map(|seen| seen.uid)),
+                group: declared.group.or_else(|| kept_group.map(|seen| seen.gid)),
                 mode,
                 instead_of: seen.as_ref(),
                 acceptance: None,

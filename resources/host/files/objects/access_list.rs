@@ -50,12 +50,10 @@ fn writers(list: &[u8]) -> HashSet<(u16, u32)> {
 }
 
 fn entry(bytes: &[u8]) -> (u16, u16, u32) {
-    match *bytes {
-        [a, b, c, d, e, f, g, h] => (
-            u16::from_le_bytes([a, b]),
-            u16::from_le_bytes([c, d]),
-            u32::from_le_bytes([e, f, g, h]),
-        ),
-        _ => (0, 0, NOBODY),
-    }
+    let parts = bytes.split_first_chunk().and_then(|(tag, rest)| {
+        let (rights, rest) = rest.split_first_chunk()?;
+        Some((*tag, *rights, *rest.first_chunk()?))
+    });
+    let Some((tag, rights, number)) = parts else { return (0, 0, NOBODY) };
+    (u16::from_le_bytes(tag), u16::from_le_bytes(rights), u32::from_le_bytes(number))
 }

@@ -51,7 +51,7 @@ impl Files {
         // A lease of another user would prevent an open(2), so the mark goes through the path-only handle.
         if setxattr_of(handle, MARK, b"", XattrFlags::empty()).is_err() {
             // Without extended attributes on this file system, the mark stays in memory.
-            self.open_files.lock().unwrap_or_else(PoisonError::into_inner).insert(identity);
+            self.marked_open.lock().unwrap_or_else(PoisonError::into_inner).insert(identity);
         }
     }
 
@@ -61,7 +61,7 @@ impl Files {
         if !self.is_root() || found.kind != FileType::RegularFile {
             return false;
         }
-        let marks = self.open_files.lock().unwrap_or_else(PoisonError::into_inner);
+        let marks = self.marked_open.lock().unwrap_or_else(PoisonError::into_inner);
         let is_known = marks.contains(&found.identity);
         drop(marks);
         let directory = format!("/proc/self/fd/{}", spot.directory.as_raw_fd());

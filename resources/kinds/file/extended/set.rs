@@ -28,6 +28,7 @@ pub(super) const CAPABILITIES: &str = "capabilities";
 
 /// The declared values; none for an aspect that is not managed.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "the fields of a declaration")]
 pub(super) struct ExtendedSet {
     pub(super) path: PathBuf,
     /// All entries with accounts; others only as far as they are declared.
