@@ -5,6 +5,7 @@ use super::exit::Exit;
 use super::output::{error, plain, print};
 use crate::config::{format_graph, is_graph};
 use std::io::{Read as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// The maximum size of a file in bytes.
@@ -100,16 +101,40 @@ fn format_file(path: &Path, is_check: bool) -> Result<Outcome, String> {
     }
 }
 
-/// Replaces a file by a new one with the same mode, so that a crash leaves the old or the new text.
+/// Returns a link on the path that another user than root or that of this process has made: it could lead to any file.
+fn foreign_link(path: &Path) -> std::io::Result<Option<PathBuf>> {
+    let own = rustix::process::geteuid().as_raw();
+    let path = std::path::absolute(path)?;
+    for part in path.ancestors() {
+        let found = std::fs::symlink_metadata(part)?;
+        if found.is_symlink() && found.uid() != 0 && found.uid() != own {
+            return Ok(Some(part.to_owned()));
+        }
+    }
+    Ok(None)
+}
+
+/// Replaces a file by a new one with the same owner, group and mode, so that a crash leaves the old or the new text.
 fn replace_file(path: &Path, text: &str) -> std::io::Result<()> {
+    if let Some(link) = foreign_link(path)? {
+        let why = format!("the link {} belongs to another user", link.display());
+        return Err(std::io::Error::other(why));
+    }
     let target = std::fs::canonicalize(path)?;
-    let mode = std::fs::metadata(&target)?.permissions();
+    let found = std::fs::metadata(&target)?;
+    let (owner, mode) = ((found.uid(), found.gid()), found.permissions());
     let mut name = target.file_name().unwrap_or_default().to_owned();
     name.push(".steadfast-fmt");
     let beside = target.with_file_name(name);
     let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(&beside)?;
-    let written = file
-        .set_permissions(mode)
+    let born = file.metadata()?;
+    let own = if owner == (born.uid(), born.gid()) {
+        Ok(())
+    } else {
+        std::os::unix::fs::fchown(&file, Some(owner.0), Some(owner.1))
+    };
+    let written = own
+        .and_then(|()| file.set_permissions(mode))
         .and_then(|()| file.write_all(text.as_bytes()))
         .and_then(|()| file.sync_all())
         .and_then(|()| std::fs::rename(&beside, &target));

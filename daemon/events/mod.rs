@@ -4,13 +4,13 @@
 //! them to the subscribers ([`LogWriter`], [`Stream`]). A slow subscriber loses the oldest events and receives their
 //! number; it must never delay anybody else. An event is data (`api::EventKind`); `render` alone turns the data into
 //! words. Reading order: `event`, `render`, `audit` and `session` (events that several commands publish),
-//! `event_queue`,
-//! `repeat_filter`, `log`, `export`.
+//! `event_queue`, `hidden_values`, `repeat_filter`, `log`, `export`.
 
 mod audit;
 mod event;
 mod event_queue;
 pub mod export;
+mod hidden_values;
 mod log;
 pub mod render;
 mod repeat_filter;
@@ -21,6 +21,7 @@ pub use event::{NewEvent, PublishedEvent, is_detail};
 pub use event_queue::DebugRecording;
 pub use event_queue::{Next, Publisher, Standing, Stream, Subscriber, stream};
 pub use export::dead_letter_file::{DeadLetter, DeadLetterFile, Failing};
+pub use hidden_values::{without_messages, without_values};
 pub use log::writer::LogWriter;
 pub use log::{
     DATABASE, Log, Mark, Place, Reader, Retention, Unreadable, Unwritable, Wanted, path,

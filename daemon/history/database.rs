@@ -7,6 +7,7 @@ use super::{HistoryError, Limits, database};
 use crate::store::SqliteStore;
 use crate::store::database::{self as store, Fault, Layout};
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
@@ -237,6 +238,22 @@ struct Weighed {
     last: u64,
 }
 
+impl Weighed {
+    /// Returns the binary logarithm of the weight: resources of one class count as equally large.
+    fn size_class(&self) -> u32 {
+        self.weighs.max(1).ilog2()
+    }
+}
+
+/// Returns the resource that gives way where each one has only its last run: the oldest of the largest class. The last
+/// change before the present one stays while there is another.
+fn largest_of_last_runs(all: &[Weighed]) -> Option<&Weighed> {
+    let may_go = || all.iter().filter(|one| one.oldest.is_some());
+    let newest = may_go().map(|one| one.last).max()?;
+    let older = may_go().filter(|one| one.last != newest);
+    older.max_by_key(|one| (one.size_class(), Reverse(one.last))).or_else(|| may_go().next())
+}
+
 impl Work<'_> {
     fn keep(&mut self, kept: &StoredPrior) -> Result<(), Fault> {
         let mut stored = kept.stored.clone();
@@ -346,17 +363,21 @@ impl Work<'_> {
     ///
     /// A resource that takes more than half of the room gives way first, then the largest one with entries before its
     /// last run, so that one resource does not displace the others. The entries of the last run of each resource go
-    /// only if nothing else is left, the oldest first.
+    /// only if nothing else is left, those of large resources first: the large trees of one user do not displace the
+    /// only entry of another one.
     fn drop_some(&mut self, most: u64, held: &str) -> Result<bool, Fault> {
         let all = self.weighed(held)?;
         let large = all.iter().find(|one| one.weighs > most / 2 && one.oldest.is_some());
         let mut past = all.iter().filter(|one| one.oldest.is_some_and(|oldest| oldest < one.last));
-        let chosen = if let Some(one) = large {
-            Some((one, u64::MAX, most / 2))
+        let next_weight = |next: Option<&Weighed>| next.map_or(0, |next| next.weighs);
+        let (one, before, down_to) = if let Some(one) = large {
+            (one, u64::MAX, most / 2)
+        } else if let Some(one) = past.next() {
+            (one, one.last, next_weight(past.next()))
         } else {
-            past.next().map(|one| (one, one.last, past.next().map_or(0, |next| next.weighs)))
+            let Some(one) = largest_of_last_runs(&all) else { return Ok(false) };
+            (one, u64::MAX, (1 << one.size_class()) - 1)
         };
-        let Some((one, before, down_to)) = chosen else { return self.drop_oldest(most, held) };
         let mut weighs = one.weighs;
         let sql = "SELECT number FROM entry WHERE resource = ?1 AND number < ?2
             AND run NOT IN (SELECT value FROM json_each(?3)) ORDER BY number";
@@ -374,20 +395,6 @@ impl Work<'_> {
             let total = self.total;
             dropped |= self.drop_where("number = ?1", number)?;
             weighs = weighs.saturating_sub(total - self.total);
-        }
-        Ok(dropped)
-    }
-
-    /// Drops the oldest entries of all resources until the total is at most `most` bytes; returns false if none can go.
-    fn drop_oldest(&mut self, most: u64, held: &str) -> Result<bool, Fault> {
-        let sql = "SELECT number FROM entry WHERE run NOT IN (SELECT value FROM json_each(?1))
-            ORDER BY number LIMIT 1";
-        let mut dropped = false;
-        while self.total > most {
-            let mut select = self.transaction.prepare_cached(sql)?;
-            let found: Option<u64> = select.query_row([held], |row| row.get(0)).optional()?;
-            let Some(number) = found else { break };
-            dropped |= self.drop_where("number = ?1", number)?;
         }
         Ok(dropped)
     }

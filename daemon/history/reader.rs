@@ -12,8 +12,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use steadfast_resources::{
     After, EDITED_TOGETHER, FormerValue, KeyedHash, NotRecorded, PriorContent, PriorEdit,
-    PriorShape, PriorState, StateKey, printable,
+    PriorEntry, PriorShape, PriorState, StateKey, printable,
 };
+
+/// The set-user-id and set-group-id bits.
+const SET_ID: u32 = 0o6000;
 
 /// One change of a path or of values, with its prior state.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -269,7 +272,7 @@ impl Reader {
         let later = self.later(&entry.resource, entry.number)?;
         let own = later.iter().filter(|one| one.path == entry.path);
         let own: Vec<&Entry> = own.collect();
-        self.before(&own)
+        Ok(self.before(&own)?.0)
     }
 
     /// Plans an undo: the prior state of each path before the last run that changed the resource, or before a given
@@ -303,9 +306,9 @@ impl Reader {
             paths.entry(&entry.path).or_default().push(entry);
         }
         let (mut gone, mut directories, mut others) = (Vec::new(), Vec::new(), Vec::new());
-        let mut unrestorable = Vec::new();
+        let (mut unrestorable, mut left) = (Vec::new(), Vec::new());
         for (path, entries) in paths {
-            let former = self.before(&entries)?;
+            let (former, withheld) = self.before(&entries)?;
             if let Some(why) = why_not(&former, &entries) {
                 unrestorable.push(format!("{}: {why}", printable(&path.to_string_lossy())));
                 continue;
@@ -317,6 +320,11 @@ impl Reader {
                 }
                 PriorState::Thing(_) => &mut others,
             };
+            if withheld != 0 {
+                let why = "its content was recorded after the file had lost them";
+                let name = path.to_string_lossy();
+                left.push(format!("the set-id bits of {}: {why}", printable(&name)));
+            }
             to.push(UndoStep { path: path.to_owned(), former, edits: self.edits(&entries)? });
         }
         // The directory of a restored object stays, even if it was created again since.
@@ -333,7 +341,8 @@ impl Reader {
         }
         let undoing = self.undoing(undo, (from, partial))?;
         let run = if again { self.half(&undoing)? } else { 0 };
-        Ok(Undoable { steps, left: unrestorable, values, again, run, undoing })
+        left.extend(unrestorable);
+        Ok(Undoable { steps, left, values, again, run, undoing })
     }
 
     /// Checks the database: an index with a missing row would restore less than requested.
@@ -359,12 +368,13 @@ impl Reader {
     }
 
     /// Returns the prior state before the first of these changes of one path, which are in order. If the first change
-    /// left the content unchanged, the content comes from the next change that replaced the content.
-    fn before(&self, entries: &[&Entry]) -> Result<PriorState, HistoryError> {
-        let Some(first) = entries.first() else { return Ok(PriorState::Nothing) };
-        let mut former = first.former.clone();
-        let PriorState::Thing(thing) = &mut former else { return Ok(former) };
-        let PriorShape::File(_, content) = &mut thing.shape else { return Ok(former) };
+    /// left the content unchanged, the content comes from the next change that replaced the content. Another user can
+    /// have written it since the file lost its set-id bits: these do not come back with it, and are returned.
+    fn before(&self, entries: &[&Entry]) -> Result<(PriorState, u32), HistoryError> {
+        let Some(first) = entries.first() else { return Ok((PriorState::Nothing, 0)) };
+        let (mut former, mut withheld) = (first.former.clone(), 0);
+        let PriorState::Thing(thing) = &mut former else { return Ok((former, 0)) };
+        let PriorShape::File(_, content) = &mut thing.shape else { return Ok((former, 0)) };
         let holder =
             entries.iter().find(|entry| entry.missing_content() != Some(NotRecorded::Same));
         match holder {
@@ -373,7 +383,7 @@ impl Reader {
             Some(holder) => {
                 let PriorState::Thing(held) = &holder.former else {
                     *content = PriorContent::Unkept(NotRecorded::Unreadable);
-                    return Ok(former);
+                    return Ok((former, 0));
                 };
                 match (&held.shape, &holder.content) {
                     (PriorShape::File(_, PriorContent::Unkept(why)), _) => {
@@ -384,13 +394,15 @@ impl Reader {
                         thing.enclosure = held.enclosure.or(thing.enclosure);
                         if *holder != *first {
                             thing.extended.clone_from(&held.extended);
+                            withheld = lost_bits(thing, held);
+                            thing.mode &= !withheld;
                         }
                     }
                     _ => *content = PriorContent::Unkept(NotRecorded::Unreadable),
                 }
             }
         }
-        Ok(former)
+        Ok((former, withheld))
     }
 
     pub(super) fn content(&self, seal: &KeyedHash) -> Result<Vec<u8>, HistoryError> {
@@ -453,6 +465,12 @@ fn why_not(former: &PriorState, entries: &[&Entry]) -> Option<String> {
     };
     let number = entries.first().map_or(0, |first| first.number);
     Some(format!("{why} (change {number})"))
+}
+
+/// Returns the set-id bits that a file had lost when its content was recorded.
+fn lost_bits(before: &PriorEntry, held: &PriorEntry) -> u32 {
+    let is_same = (before.uid, before.gid) == (held.uid, held.gid);
+    before.mode & SET_ID & if is_same { !held.mode } else { SET_ID }
 }
 
 /// Describes the reason why a content was not recorded.

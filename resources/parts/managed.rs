@@ -144,6 +144,10 @@ impl<V: ValueSet> Managed<V> {
         Self { set, found: Mutex::default() }
     }
 
+    pub(crate) fn set(&self) -> &V {
+        &self.set
+    }
+
     fn value_of<'v>(values: &'v FieldValues, aspect: &str) -> Option<&'v str> {
         values.iter().find(|(name, _)| *name == aspect).and_then(|(_, value)| value.as_deref())
     }

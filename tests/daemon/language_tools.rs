@@ -161,6 +161,32 @@ fn fmt_formats_and_check_compares() {
     assert!(steadfast(folder.path(), &["fmt", "--check", "graph.yaml"]).status.success());
 }
 
+/// A file of another user stays that user's, and a link of another user leads to no file of root's. Needs root.
+#[test]
+fn fmt_keeps_the_owner_and_follows_no_foreign_link() {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, lchown, symlink};
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, "graph: a   \n").expect("written");
+        path
+    };
+    let theirs = write("theirs.yaml");
+    assert_eq!(std::fs::metadata(&theirs).expect("there").uid(), 0, "this test must run as root");
+    chown(&theirs, Some(65534), Some(65534)).expect("given");
+    std::fs::set_permissions(&theirs, std::fs::Permissions::from_mode(0o600)).expect("closed");
+    assert!(steadfast(folder.path(), &["fmt", "theirs.yaml"]).status.success());
+    let found = std::fs::metadata(&theirs).expect("there");
+    assert_eq!((found.uid(), found.gid(), found.mode() & 0o7777), (65534, 65534, 0o600));
+    let (own, link) = (write("own.yaml"), folder.path().join("link.yaml"));
+    symlink(&own, &link).expect("a link");
+    assert!(steadfast(folder.path(), &["fmt", "link.yaml"]).status.success(), "a link of root's");
+    write("own.yaml");
+    lchown(&link, Some(65534), Some(65534)).expect("given");
+    assert_eq!(steadfast(folder.path(), &["fmt", "link.yaml"]).status.code(), Some(1));
+    assert_eq!(std::fs::read_to_string(&own).expect("a text"), "graph: a   \n");
+}
+
 #[test]
 fn explain_and_schema_know_the_language() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -104,6 +104,47 @@ fn a_group_sees_no_values() {
     let seen = as_user(&host, (65534, GROUP), &events).exits(0).stdout.clone();
     assert!(seen.contains("line[l]") && seen.contains("not shown"), "{seen}");
     assert!(!seen.contains("old-7c2") && !seen.contains("new-1f3"), "{seen}");
+    // The message of a repair has the values before and after. The graph is for root only.
+    host.chmod("graph.yaml", 0o600);
+    daemon.wait_for("converged");
+    host.write("l", "pw drift-5e8\n");
+    host.wait_until("it is recorded", || {
+        as_user(&host, (0, 0), &events).stdout.contains("drift-5e8 ->")
+    });
+    let socket = ["--socket", "$DIR/run/socket"];
+    for ask in [&["events"][..], &["events", "--json"], &["show", "line[l]"], &["status"]] {
+        let seen = as_user(&host, (65534, GROUP), &[ask, &socket].concat()).stdout.clone();
+        assert!(!seen.is_empty(), "{ask:?}");
+        for value in ["old-7c2", "new-1f3", "drift-5e8"] {
+            assert!(!seen.contains(value), "{ask:?}: {seen}");
+        }
+    }
+}
+
+/// The messages of a rejected graph quote its values: they are for root only. Needs root.
+#[test]
+fn a_group_sees_no_messages_of_a_rejected_graph() {
+    assert!(is_root(), "this test must run as root");
+    let host = Host::with(GRAPH);
+    host.chmod("", 0o755);
+    let daemon = host.run(&["--socket", "$DIR/run/socket", "--socket-group", "64123"]);
+    daemon.wait_for("converged");
+    host.wait_until("it listens", || host.exists("run/socket"));
+    let socket = ["--socket", "$DIR/run/socket"];
+    let ask = |uid: u32, words: &[&str]| {
+        let gid = if uid == 0 { 0 } else { GROUP };
+        as_user(&host, (uid, gid), &[words, &socket].concat()).stdout.clone()
+    };
+    let graph = "graph: g\nvars: {p: pw-9d1}\nresources:\n  \
+                 file:\n  - {name: $DIR/a, mode: \"${vars.p}\"}\n";
+    host.graph(graph);
+    as_user(&host, (0, 0), &[&["reload"][..], &socket].concat());
+    host.wait_until("it is rejected", || ask(0, &["status", "--json"]).contains("pw-9d1"));
+    for words in [&["status"][..], &["status", "--json"], &["events"], &["events", "--json"]] {
+        let seen = ask(65534, words);
+        assert!(seen.contains("not shown [C208]"), "{words:?}: {seen}");
+        assert!(!seen.contains("pw-9d1"), "{words:?}: {seen}");
+    }
 }
 
 /// Opens event connections of one user of the group.

@@ -132,6 +132,29 @@ fn a_purged_tree_displaces_no_other_resource() {
     place.undo("other", None).expect("it is there");
 }
 
+/// Large trees of one user, each purged once, do not displace the only entry of another resource.
+#[test]
+fn large_trees_displace_no_last_entry_of_another_resource() {
+    let place = Stage::new(Limits { total: 1 << 20, ..Limits::default() });
+    place.apply("other", &[("content", "one")]);
+    place.apply("other", &[("content", "two")]);
+    let number = place.entries("other").last().expect("an entry").number;
+    for tree in 0..3 {
+        let name = format!("tree{tree}");
+        let path = place.path(&name);
+        std::fs::create_dir(&path).unwrap();
+        for number in 0..7 {
+            let content = noise(10 * tree + number, 60_000);
+            std::fs::write(path.join(format!("large{number}")), content).unwrap();
+        }
+        let purge = [("purge", "true"), ("recurse", "true")];
+        assert!(is_changed(&place.apply(&format!("{name}/"), &purge)));
+    }
+    assert!(place.entries("other").iter().any(|entry| entry.number == number));
+    place.undo("other", None).expect("it is there");
+    assert_eq!(std::fs::read(place.path("other")).unwrap(), b"one");
+}
+
 /// The size limit deletes entries of the resource with the most data, and of no other.
 #[test]
 fn the_size_limit_deletes_from_the_largest_resource() {

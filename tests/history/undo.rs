@@ -193,3 +193,39 @@ fn a_content_of_a_private_directory_returns_to_no_open_one() {
     place.undo("share/private/f", None).expect("undone");
     assert_eq!(std::fs::read_to_string(private.join("f")).expect("there"), "private");
 }
+
+/// The content was recorded after the file had lost its set-id bits: anybody can have written it in between.
+#[test]
+fn set_id_bits_do_not_come_back_with_a_content_of_later() {
+    let place = Stage::new(Limits::default());
+    let path = place.path("f");
+    assert!(is_changed(&place.apply("f", &[("content", "program"), ("mode", "04755")])));
+    assert!(is_changed(&place.apply("f", &[("mode", "0775")])));
+    let number = place.entries("f").last().expect("an entry").number;
+    std::fs::write(&path, "theirs").expect("written");
+    assert!(is_changed(&place.apply("f", &[("content", "now"), ("mode", "0755")])));
+    let done = place.undo("f", Some(number)).expect("undone").join("\n");
+    assert!(done.contains("the set-id bits of") && done.contains("left unchanged"), "{done}");
+    assert_eq!(std::fs::read_to_string(&path).expect("there"), "theirs");
+    assert_eq!(path.metadata().expect("there").mode() & 0o7777, 0o755);
+    // A content that was recorded with the bits brings them back, in a new inode.
+    assert!(is_changed(&place.apply("f", &[("content", "program"), ("mode", "04755")])));
+    assert!(is_changed(&place.apply("f", &[("content", "now"), ("mode", "0755")])));
+    place.undo("f", None).expect("undone");
+    assert_eq!(std::fs::read_to_string(&path).expect("there"), "program");
+    assert_eq!(path.metadata().expect("there").mode() & 0o7777, 0o4755);
+}
+
+/// The content of a changed mode is not recorded: the rest of the undo is done, and the next undo does not repeat it.
+#[test]
+fn an_undo_without_a_content_restores_all_but_the_set_id_bits() {
+    assert!(rustix::process::geteuid().is_root(), "this test must run as root");
+    let place = Stage::new(Limits::default());
+    let path = place.path("f");
+    assert!(is_changed(&place.apply("f", &[("content", "program"), ("mode", "04755")])));
+    assert!(is_changed(&place.apply("f", &[("mode", "0700")])));
+    let refused = place.undo("f", None).expect_err("the bits stay away");
+    assert!(refused.contains("set-id bits") && refused.contains("already restored"), "{refused}");
+    assert!(!refused.contains("continues with this one"), "{refused}");
+    assert_eq!(path.metadata().expect("there").mode() & 0o7777, 0o755, "{refused}");
+}

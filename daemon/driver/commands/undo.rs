@@ -118,7 +118,7 @@ pub fn undo(
     let permit = key.mint(cancel.clone(), keeper.into());
     let (mut before, mut same) = (Vec::new(), Vec::new());
     let (mut failed, mut directories) = (Vec::new(), RestoredDirectories::default());
-    let mut has_units = false;
+    let (mut has_units, mut withheld) = (false, 0);
     for UndoStep { path, former, edits } in steps {
         let name = printable(&path);
         let (files, goal) = (host.files(), (&*path, &former));
@@ -137,6 +137,7 @@ pub fn undo(
             // The other steps go on, unless the undo was cancelled.
             Err(fault) => {
                 let (is_cut_off, touched) = (matches!(fault.why, Why::Revoked), fault.touched);
+                withheld += usize::from(matches!(fault.why, Why::Withheld(_)));
                 failed.push(host.files().trouble(fault, &path));
                 if touched {
                     before.push(format!("{name}: a part, before the failure"));
@@ -150,7 +151,7 @@ pub fn undo(
     if has_units {
         before.extend(read_units(host, &permit));
     }
-    if let Some(restoring) = restoring.filter(|_| failed.is_empty()) {
+    if let Some(restoring) = restoring.filter(|_| failed.len() == withheld) {
         let name = &what.resource;
         match put_back(host, (&permit, cancel), &restoring) {
             Ok(done) if done.is_empty() => same.push(format!("{name}: as it was already")),
@@ -160,7 +161,9 @@ pub fn undo(
     }
     history.flush();
     // An undo that stopped halfway can be continued.
-    if failed.is_empty() || (before.is_empty() && !again) {
+    // Another undo would withhold the same privileges.
+    let is_over = failed.len() == withheld;
+    if is_over || (before.is_empty() && !again) {
         history.end_undo(&what.resource);
     }
     let Some(mut trouble) = as_one(failed) else {
@@ -174,7 +177,7 @@ pub fn undo(
     for line in &before {
         trouble.what.push_str(&format!("\n{PUT_BACK} {line}"));
     }
-    if !before.is_empty() || again {
+    if !is_over && (!before.is_empty() || again) {
         trouble.what.push_str("\nthe next undo without --to continues with this one");
     }
     Err(UndoError { trouble, before })

@@ -1,8 +1,9 @@
 //! Replies to event queries: recorded events from the log, and new ones from the stream.
 
 use crate::api::{Event, PROTOCOL, Reply, ReplySink};
-use crate::events::{Next, PublishedEvent, Reader, Stream, Subscriber, Unreadable, Wanted};
-use serde_json::Value;
+use crate::events::{
+    Next, PublishedEvent, Reader, Stream, Subscriber, Unreadable, Wanted, without_values,
+};
 use std::path::Path;
 use std::time::Duration;
 
@@ -27,40 +28,10 @@ pub(in crate::workers) struct EventQuery<'a> {
 /// Adds an event, as JSON, to the lines of a reply: the form of [`Data::Event`](crate::api::Data::Event). The JSON is
 /// shared by all subscribers that may see the values.
 fn push(lines: &mut String, json: &str, hides_values: bool) {
-    if hides_values && json.contains(DIFFERENCES) {
-        push_data(lines, "event", &without_values(json));
-    } else {
+    if !hides_values {
         push_data(lines, "event", json);
-    }
-}
-
-/// The field of events with the values before and after a change.
-const DIFFERENCES: &str = "differences";
-
-/// Returns an event without the values of its differences; their names stay.
-fn without_values(json: &str) -> String {
-    let mut event = serde_json::from_str(json).unwrap_or_default();
-    hide_values(&mut event);
-    event.to_string()
-}
-
-fn hide_values(value: &mut Value) {
-    match value {
-        Value::Object(fields) => {
-            let differences = fields.get_mut(DIFFERENCES).and_then(Value::as_array_mut);
-            differences.into_iter().flatten().for_each(hide_difference);
-            fields.values_mut().for_each(hide_values);
-        }
-        Value::Array(values) => values.iter_mut().for_each(hide_values),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
-fn hide_difference(difference: &mut Value) {
-    for side in ["from", "to"] {
-        if let Some(value) = difference.get_mut(side) {
-            *value = "not shown".into();
-        }
+    } else if let Some(hidden) = without_values(json) {
+        push_data(lines, "event", &hidden);
     }
 }
 
@@ -198,17 +169,4 @@ pub(super) async fn blocking<T: Send + 'static>(
 ) -> Result<T, Unreadable> {
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|error| Err(Unreadable::other(error.to_string())))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::without_values;
-
-    #[test]
-    fn values_of_differences_are_hidden() {
-        let event = r#"{"number":1,"data":{"changed":{"differences":[{"aspect":"line","from":"pw a","to":"pw b"}]}}}"#;
-        let hidden = without_values(event);
-        assert!(hidden.contains("line") && !hidden.contains("pw "), "{hidden}");
-        assert!(hidden.contains(r#""number":1"#), "{hidden}");
-    }
 }

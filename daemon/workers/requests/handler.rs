@@ -7,7 +7,7 @@ use crate::api::{
 };
 use crate::control::RequestHandler;
 use crate::driver::{DriverEvent, ListRequest, Query};
-use crate::events::Wanted;
+use crate::events::{Wanted, without_messages};
 use crate::history::Undo;
 use crate::nearest_name::with_nearest;
 use crate::store::{Maintenance, StateCommand};
@@ -100,7 +100,7 @@ impl DaemonRequestHandler {
                 self.tell_selected(resources, most.min(ROWS), replies).await?;
             }
             Request::Status { most } => {
-                replies.send_data(self.status(most.min(ROWS)).await?).await;
+                replies.send_data(self.status(most.min(ROWS), caller).await?).await;
             }
             Request::Show { resource } => {
                 replies.send_data(self.details(&resource).await?).await;
@@ -219,7 +219,7 @@ impl DaemonRequestHandler {
     }
 
     /// Returns the status of the host and of the daemon.
-    async fn status(&self, most: usize) -> Result<Status, Reply> {
+    async fn status(&self, most: usize, caller: Principal) -> Result<Status, Reply> {
         let mut found = match self.of_driver(|to| Query::Status(most, to)).await {
             Err(_) if self.is_starting() => Status::starting(),
             found => found?,
@@ -229,6 +229,9 @@ impl DaemonRequestHandler {
         (found.reboot, found.checkout) = host_limits::look(graph).await;
         found.daemon = health::look(&self.shared);
         conditions::add_conditions(&self.shared.graph, most, &mut found);
+        if !caller.is_trusted() {
+            hide_messages(&mut found);
+        }
         Ok(found)
     }
 
@@ -474,6 +477,20 @@ impl DaemonRequestHandler {
             Ok(Err(_)) | Err(_) => {
                 Err(Reply::Unavailable("the result is not known yet".to_owned()))
             }
+        }
+    }
+}
+
+/// Hides the messages of a rejected graph, which quote values of the graph.
+fn hide_messages(status: &mut Status) {
+    for why in status.fallback_reason.iter_mut().chain(&mut status.read_only) {
+        *why = without_messages(why);
+    }
+    if let Some(rejected) = &mut status.rejected {
+        let hidden = without_messages(&rejected.details);
+        if hidden != rejected.details {
+            hidden.lines().next().unwrap_or_default().clone_into(&mut rejected.reason);
+            rejected.details = hidden;
         }
     }
 }

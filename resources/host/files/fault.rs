@@ -33,6 +33,8 @@ pub enum Why {
     Moved,
     /// The step would not be safe.
     Refused(Failure),
+    /// An undo has restored everything but privileges.
+    Withheld(Failure),
 }
 
 impl Fault {
@@ -65,7 +67,7 @@ impl Fault {
                 let why = Why::Refused(os_trouble(doing, path, errno, &user));
                 Self { why, touched: self.touched }
             }
-            Why::Revoked | Why::Moved | Why::Refused(_) => self,
+            Why::Revoked | Why::Moved | Why::Refused(_) | Why::Withheld(_) => self,
         }
     }
 
@@ -73,7 +75,7 @@ impl Fault {
     pub(crate) fn errno(&self) -> Option<Errno> {
         match self.why {
             Why::Os { errno, .. } => Some(errno),
-            Why::Revoked | Why::Moved | Why::Refused(_) => None,
+            Why::Revoked | Why::Moved | Why::Refused(_) | Why::Withheld(_) => None,
         }
     }
 
@@ -87,7 +89,7 @@ impl Fault {
     #[must_use]
     pub fn into_trouble(self, path: &Path, user: &str) -> Failure {
         match self.why {
-            Why::Refused(trouble) => trouble,
+            Why::Refused(trouble) | Why::Withheld(trouble) => trouble,
             Why::Revoked => Failure::new(Revoked.to_string()),
             Why::Moved => said("change", path, "the object kept changing")
                 .hint("check which other process writes the object"),

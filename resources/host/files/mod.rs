@@ -50,6 +50,8 @@ pub struct Files {
     swept: Mutex<HashSet<(u64, u64)>>,
     /// The directories that other users could change until this process took them over.
     taken_over: Mutex<HashMap<(u64, u64), takeover::takeover_mark::Closed>>,
+    /// The files that others may have open, on file systems without extended attributes.
+    marked_open: Mutex<HashSet<(u64, u64)>>,
     /// The directories that changed their owner in this process.
     handed_over: Mutex<HashMap<(u64, u64), takeover::handover_mark::Handover>>,
     /// The entries of the directories that this process gave away or opened.
@@ -67,6 +69,7 @@ impl Default for Files {
             names: Names::default(),
             swept: Mutex::default(),
             taken_over: Mutex::default(),
+            marked_open: Mutex::default(),
             handed_over: Mutex::default(),
             placed: Mutex::default(),
             shared: content::shared_content::SharedContents::default(),

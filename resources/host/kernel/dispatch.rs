@@ -359,8 +359,23 @@ pub fn fsetxattr<N: Arg, Fd: AsFd>(
 ) -> Result<()> {
     let (file, name) = (file.as_fd(), bytes(name)?);
     fork!(
-        |host| host.set_attribute(file, &name, value),
+        |host| host.set_attribute((file, false), &name, value),
         rustix::fs::fsetxattr(file, name.as_slice(), value, flags)
+    )
+}
+
+/// Calls setxattr(2) on the object of a handle, which may be path-only.
+pub fn setxattr_of<N: Arg>(
+    handle: &OwnedFd,
+    name: N,
+    value: &[u8],
+    flags: XattrFlags,
+) -> Result<()> {
+    let name = bytes(name)?;
+    let path = format!("/proc/self/fd/{}", handle.as_raw_fd());
+    fork!(
+        |host| host.set_attribute((handle.as_fd(), true), &name, value),
+        rustix::fs::setxattr(path.as_str(), name.as_slice(), value, flags)
     )
 }
 

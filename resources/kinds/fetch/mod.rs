@@ -5,10 +5,13 @@ use crate::dependency::Need;
 use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
-use crate::host::files::{Content, Draft, Fault, Files, denies_others, said};
+use crate::host::files::{
+    AccountKind, Attributes, Content, Draft, Fault, Files, denies_others, said,
+};
 use crate::kind::{
     FieldMode, FieldRole, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value,
 };
+use crate::kinds::file::mode_after;
 use crate::parts::checksum::KnownSum;
 use crate::parts::download::{self, Download};
 use crate::parts::staging::{DOWNLOADS, Staging};
@@ -80,6 +83,9 @@ pub static SPEC: KindSpec = KindSpec {
     build,
 };
 
+/// The addition to the checksum of a file that another user may have open.
+const OPEN: &str = " (others can have the file open for writing)";
+
 /// The mode of a new file.
 const MODE: u32 = 0o644;
 
@@ -92,8 +98,33 @@ struct Fetched {
     mode: u32,
     /// The declared mode stays with the kind `file`; without one, the mode of an old file stays.
     has_mode: bool,
+    /// The declared owner, group and mode: `place` writes owner and group with the content.
+    declared: Declared,
     /// The checksum of the file.
     known: KnownSum,
+}
+
+/// The declared attributes, as texts.
+#[derive(Debug, Default)]
+struct Declared {
+    owner: Option<String>,
+    group: Option<String>,
+    mode: Option<String>,
+}
+
+impl Declared {
+    /// Returns the attributes after a run, of a file that has this mode.
+    fn over(&self, files: &Files, now: u32) -> Result<Attributes, Fault> {
+        let number = |kind, text: &Option<String>| {
+            let number = |text| files.accounts().number(kind, text).map_err(Fault::refused);
+            text.as_deref().map(number).transpose()
+        };
+        Ok(Attributes {
+            owner: number(AccountKind::User, &self.owner)?,
+            group: number(AccountKind::Group, &self.group)?,
+            mode: self.mode.as_deref().and_then(|mode| mode_after(mode, now)),
+        })
+    }
 }
 
 fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
@@ -107,8 +138,9 @@ fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>
     let mut attributes = Fields::default();
     attributes.insert("path", Value::Text(path.display().to_string()));
     let mode = reader.text("mode");
-    let words =
-        [("owner", reader.text("owner")), ("group", reader.text("group")), ("mode", mode.clone())];
+    let (owner, group) = (reader.text("owner"), reader.text("group"));
+    let declared = Declared { owner: owner.clone(), group: group.clone(), mode: mode.clone() };
+    let words = [("owner", owner), ("group", group), ("mode", mode.clone())];
     let has_attributes = words.iter().any(|(_, word)| word.is_some());
     for (field, word) in words {
         if let Some(word) = word {
@@ -132,7 +164,7 @@ fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>
     let removal = Removal::new()
         .with("path", Value::Text(path.display().to_string()))
         .with("state", Value::Text("absent".to_owned()));
-    let fetched = Fetched { path, download, mode, has_mode, known };
+    let fetched = Fetched { path, download, mode, has_mode, declared, known };
     let fetched = reader.finish(fetched)?;
     let mut elements: Vec<Arc<dyn Resource>> =
         vec![Arc::new(Managed::new(Shared(Arc::new(fetched))))];
@@ -145,19 +177,25 @@ fn place_of_root() -> Place {
 }
 
 impl Fetched {
-    /// Returns the checksum of the file; none if there is no file. An unchanged file is not read again.
+    /// Returns the checksum of the file; none if there is no file. An unchanged file is not read again. A file that
+    /// another user may have open differs, whatever its checksum is: it is written anew.
     fn found(&self, files: &Files, cancel: &CancellationToken) -> Result<Option<String>, Failure> {
-        let is_file = || -> Result<bool, Fault> {
-            let Some(spot) = files.open_entry(&self.path)? else { return Ok(false) };
-            let Some(seen) = spot.look()? else { return Ok(false) };
+        let look = || -> Result<Option<bool>, Fault> {
+            let Some(spot) = files.open_entry(&self.path)? else { return Ok(None) };
+            let Some(seen) = spot.look()? else { return Ok(None) };
             if seen.kind != FileType::RegularFile {
                 let trouble = said("fetch", &self.path, "not a regular file");
                 return Err(Fault::refused(trouble.hint("remove the object at the path")));
             }
-            Ok(true)
+            let after = self.declared.over(files, seen.mode)?;
+            let is_open = files.may_be_open(&spot, &seen, after);
+            Ok(Some(files.is_root() && (is_open || files.is_marked_open(&spot, &seen))))
         };
-        let is_file = is_file().map_err(|fault| files.trouble(fault, &self.path))?;
-        if is_file { self.known.find_sum(files, &self.path, cancel) } else { Ok(None) }
+        let Some(is_open) = look().map_err(|fault| files.trouble(fault, &self.path))? else {
+            return Ok(None);
+        };
+        let sum = self.known.find_sum(files, &self.path, cancel)?;
+        Ok(if is_open { sum.map(|sum| sum + OPEN) } else { sum })
     }
 
     /// Writes the downloaded file to its place.
@@ -172,12 +210,16 @@ impl Fetched {
             let seen = spot.look()?;
             let mut content = Content::default();
             content.push(origin);
-            let kept = seen.filter(|_| !self.has_mode).map(|seen| seen.mode & 0o777);
+            let declared = self.declared.over(files, seen.map_or(self.mode, |seen| seen.mode))?;
+            let is_handed = seen.is_some_and(|seen| files.leaves_stranger(&seen, declared.owner));
+            let kept_group = seen.filter(|_| !is_handed);
+            let most = if is_handed { 0o755 } else { 0o777 };
+            let kept = seen.filter(|_| !self.has_mode).map(|seen| seen.mode & most);
             let mode = kept.unwrap_or(self.mode);
             let draft = Draft {
                 content: &content,
-                owner: seen.map(|seen| seen.uid),
-                group: seen.map(|seen| seen.gid),
+                owner: declared.owner.or_else(|| seen.map(|seen| seen.uid)),
+                group: declared.group.or_else(|| kept_group.map(|seen| seen.gid)),
                 mode,
                 instead_of: seen.as_ref(),
                 acceptance: None,
@@ -264,6 +306,7 @@ impl ValueSet for Shared {
 
     fn sent(&self, found: &FieldValues) -> Sent {
         let sum = found.iter().find_map(|(_, value)| value.clone());
+        let sum = sum.map(|sum| sum.strip_suffix(OPEN).map(str::to_owned).unwrap_or(sum));
         let text = |text: String| SentValue::Shown(Value::Text(text));
         let path = ("path", text(self.0.path.display().to_string()));
         sum.map(|sum| ("checksum", text(sum))).into_iter().chain([path]).collect()

@@ -39,6 +39,7 @@ use check::equality_cache::Known;
 use declare::content::{Body, SECRET};
 use declare::exceptions::{Claims, Pattern};
 use declare::mode::Mode;
+pub(crate) use declare::mode::mode_after;
 pub(crate) use extended::inspect_extended;
 use std::fmt;
 use std::path::PathBuf;

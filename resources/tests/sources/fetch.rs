@@ -2,6 +2,7 @@
 
 use crate::support::{Server, check, hold, made, refused, removed, resource, shell, sum};
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use steadfast_resources::{CheckResult, Outcome};
 use tempfile::tempdir;
@@ -56,6 +57,39 @@ fn files_and_redirections_are_downloaded() {
     let why = refused(&resource("fetch", &path, &[("url", &url), ("checksum", &sum(b"local"))]));
     assert!(why.contains("cannot read"), "{why}");
     assert!(!path.exists());
+}
+
+/// Another user has written the file with the right checksum, and keeps it open.
+#[test]
+fn a_file_of_another_user_is_not_adopted() {
+    let (server, folder) = (Server::start(), tempdir().unwrap());
+    assert_eq!(fs::metadata(folder.path()).unwrap().uid(), 0, "this test must run as root");
+    let path = folder.path().join("app");
+    let (url, checksum) = server.offer("/app", b"one");
+    let root = [("owner", "root"), ("group", "root"), ("mode", "0755")];
+    let given = [&[("url", url.as_str()), ("checksum", &checksum)][..], &root].concat();
+    let fetch = resource("fetch", &path, &given);
+    for prepared in ["theirs", "shared", "marked"] {
+        fs::write(&path, b"one").unwrap();
+        let (uid, mode) = if prepared == "shared" { (0, 0o775) } else { (65534, 0o755) };
+        std::os::unix::fs::chown(&path, Some(uid), Some(65534)).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        let mut open = fs::File::options().append(true).open(&path).unwrap();
+        if prepared == "marked" {
+            made(&resource("file", &path, &root));
+        }
+        made(&fetch);
+        open.write_all(b" evil").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"one", "{prepared}");
+        let there = fs::metadata(&path).unwrap();
+        assert_eq!((there.uid(), there.gid(), there.mode() & 0o7777), (0, 0, 0o755), "{prepared}");
+        fs::remove_file(&path).unwrap();
+    }
+    // A file of the declared owner stays.
+    fs::write(&path, b"one").unwrap();
+    let inode = fs::metadata(&path).unwrap().ino();
+    made(&fetch);
+    assert_eq!(fs::metadata(&path).unwrap().ino(), inode);
 }
 
 /// A user who owns the directory puts a huge sparse file at the path, which is not read for its sum.

@@ -39,16 +39,32 @@ impl Files {
         self.guard_links(spot, found)?;
         let handle = handle_of(spot, found)?;
         permit.check()?;
-        self.mark_open_file(spot, found, wanted);
-        self.note_placed(spot, &handle, (found, wanted))?;
-        let takes_over = self.begin_takeover(&handle, found);
-        let hands_over = self.begin_handover(&handle, found, wanted);
-        let done = self.change(permit, spot, found, (&handle, wanted));
+        let is_file = found.kind == FileType::RegularFile && self.is_root();
+        if is_file && self.may_be_open(spot, found, wanted) {
+            self.mark_open_file(&handle, found.identity);
+        }
+        self.with_marks(spot, &handle, (found, wanted), || {
+            self.change(permit, spot, found, (&handle, wanted))
+        })
+    }
+
+    /// Makes a change of rights, with marks on a directory that it takes from users or lends to them.
+    pub(super) fn with_marks(
+        &self,
+        spot: &Entry<'_>,
+        handle: &OwnedFd,
+        (found, wanted): (&EntryStat, Attributes),
+        change: impl FnOnce() -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        self.note_placed(spot, handle, (found, wanted))?;
+        let takes_over = self.begin_takeover(handle, found);
+        let hands_over = self.begin_handover(handle, found, wanted);
+        let done = change();
         if takes_over {
-            self.finish_takeover(&handle);
+            self.finish_takeover(handle);
         }
         if let Some(mark) = hands_over {
-            self.finish_handover(&handle, mark);
+            self.finish_handover(handle, mark);
         }
         done
     }

@@ -3,13 +3,18 @@
 use crate::host::files::Files;
 use crate::host::files::content::read::seen;
 use crate::host::files::fault::Fault;
-use crate::host::files::objects::attributes::{handle_of, path_of};
+use crate::host::files::objects::access_list::takes_write;
+use crate::host::files::objects::attributes::{Attributes, handle_of, path_of};
 use crate::host::files::objects::xattr;
 use crate::host::files::paths::entry::{Entry, EntryStat};
 use crate::host::kernel::{fsetxattr, openat, removexattr};
 use crate::permit::Permit;
-use rustix::fs::{Mode, OFlags, XattrFlags};
+use rustix::fs::{FileType, Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
+use std::os::fd::OwnedFd;
+
+/// The attribute with the access list.
+const ACCESS: &str = "system.posix_acl_access";
 
 /// A change of an extended attribute: the name, and the new value; none to remove the attribute.
 pub type ExtendedChange<'a> = (&'a str, Option<&'a [u8]>);
@@ -30,7 +35,8 @@ impl Entry<'_> {
 }
 
 impl Files {
-    /// Sets and removes extended attributes of an examined file or directory.
+    /// Sets and removes extended attributes of an examined file or directory. `opened` is the mode that gives others
+    /// at least the rights of a new access list.
     ///
     /// # Errors
     ///
@@ -40,7 +46,7 @@ impl Files {
         &self,
         permit: &Permit,
         (spot, found): (&Entry<'_>, &EntryStat),
-        changes: &[ExtendedChange<'_>],
+        (changes, opened): (&[ExtendedChange<'_>], u32),
     ) -> Result<(), Fault> {
         self.guard_links(spot, found)?;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -49,19 +55,37 @@ impl Files {
             Ok(_) | Err(Errno::NOENT | Errno::LOOP) => return Err(Fault::moved()),
             Err(errno) => return Err(Fault::os("open")(errno)),
         };
-        let mut touched = false;
-        for (name, value) in changes {
-            permit.check().map_err(|revoked| Fault::from(revoked).after(touched))?;
-            let done = match value {
-                Some(value) => fsetxattr(&file, *name, value, XattrFlags::empty()),
-                None => match removexattr(path_of(&file), *name) {
-                    Err(Errno::NODATA) => Ok(()),
-                    other => other,
-                },
-            };
-            done.map_err(|errno| Fault::os("set an attribute of")(errno).after(touched))?;
-            touched = true;
+        let change = || change_extended(permit, &file, changes);
+        let Some((_, list)) = changes.iter().find(|(name, _)| *name == ACCESS) else {
+            return change();
+        };
+        permit.check()?;
+        let is_file = found.kind == FileType::RegularFile && self.is_root();
+        if is_file && takes_write(found, xattr::access_list(&path_of(&file)).as_deref(), *list) {
+            self.mark_open_file(&file, found.identity);
         }
-        Ok(())
+        let wanted = Attributes { mode: Some(opened), ..Attributes::default() };
+        self.with_marks(spot, &file, (found, wanted), change)
     }
+}
+
+fn change_extended(
+    permit: &Permit,
+    file: &OwnedFd,
+    changes: &[ExtendedChange<'_>],
+) -> Result<(), Fault> {
+    let mut touched = false;
+    for (name, value) in changes {
+        permit.check().map_err(|revoked| Fault::from(revoked).after(touched))?;
+        let done = match value {
+            Some(value) => fsetxattr(file, *name, value, XattrFlags::empty()),
+            None => match removexattr(path_of(file), *name) {
+                Err(Errno::NODATA) => Ok(()),
+                other => other,
+            },
+        };
+        done.map_err(|errno| Fault::os("set an attribute of")(errno).after(touched))?;
+        touched = true;
+    }
+    Ok(())
 }

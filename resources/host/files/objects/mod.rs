@@ -2,8 +2,9 @@
 //!
 //! A step never follows a link and never crosses a mount.
 //!
-//! Reading order: `accounts`, `attributes`, `xattr`, `extended`, `create`, `remove`.
+//! Reading order: `accounts`, `attributes`, `xattr`, `access_list`, `extended`, `create`, `remove`.
 
+pub(in crate::host::files) mod access_list;
 pub(in crate::host::files) mod accounts;
 pub(in crate::host::files) mod attributes;
 pub(in crate::host::files) mod create;

@@ -32,15 +32,22 @@ pub(in crate::host::files) fn remove_lists(file: &str) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Returns the access list of a file, given by the path of its handle; none without a list.
+pub(in crate::host::files) fn access_list(file: &str) -> Option<Vec<u8>> {
+    let mut list = vec![0; LARGEST];
+    let length = getxattr(file, LISTS[0], &mut list).ok()?;
+    list.truncate(length);
+    Some(list)
+}
+
 /// Returns the rights of the file's group in its access list as three bits; none without a list. The file is
 /// given by the path of its handle.
 pub(in crate::host::files) fn group_of_list(file: &str) -> Option<u32> {
     const HEADER: usize = 4;
     const ENTRY: usize = 8;
     const OWNING_GROUP: u16 = 0x04;
-    let mut list = vec![0; LARGEST];
-    let length = getxattr(file, LISTS[0], &mut list).ok()?;
-    let entries = list.get(HEADER..length)?.chunks_exact(ENTRY);
+    let list = access_list(file)?;
+    let entries = list.get(HEADER..)?.chunks_exact(ENTRY);
     let found = entries.map(|entry| match entry {
         [tag, more, bits, _, ..] => (u16::from_le_bytes([*tag, *more]), u32::from(*bits)),
         _ => (0, 0),

@@ -9,6 +9,7 @@ use crate::host::files::objects::remove::Reach;
 use crate::host::files::paths::entry::{Entry, EntryStat};
 use crate::host::files::prior_state::enclosure::RestoredDirectories;
 use crate::host::files::prior_state::record::denies_others;
+use crate::host::files::takeover::privileges;
 use crate::permit::Permit;
 use crate::prior_state::{Loss, PriorContent, PriorEntry, PriorShape, PriorState};
 use rustix::fs::FileType;
@@ -115,8 +116,10 @@ impl Files {
             }
             PriorShape::File(_, PriorContent::Bytes(bytes)) => {
                 let content = Content::of(bytes);
-                let is_taken =
-                    there.is_some_and(|seen| self.leaves_stranger(seen, Some(thing.uid)));
+                let is_taken = match there {
+                    Some(seen) => self.needs_new_inode(spot, thing, seen)?,
+                    None => false,
+                };
                 if !is(FileType::RegularFile) || is_taken || !holds(spot, there, &content)? {
                     self.make_way(permit, spot, there)?;
                     let still = there.filter(|seen| seen.kind != FileType::Directory);
@@ -227,6 +230,13 @@ impl Files {
         }
         let wanted = Attributes { owner, group, mode };
         self.guard_set_id(spot, found, wanted)?;
+        let withheld = self.withheld_bits(found, wanted);
+        let mode = mode.map(|mode| mode & !withheld);
+        let mode = mode.filter(|mode| *mode != found.mode || changes_hands);
+        if owner.is_none() && group.is_none() && mode.is_none() {
+            return Err(privileges::withheld(spot, thing.mode, false));
+        }
+        let wanted = Attributes { owner, group, mode };
         let named = Attributes { owner: Some(thing.uid), ..wanted };
         self.guard_private(spot, found, named)?;
         self.guard_moved(spot, found, named)?;
@@ -240,6 +250,9 @@ impl Files {
         let losing = Loss { content: false, secret, purged: false, edited: None, what: &what };
         let noted = spot.note(permit, Some(found), losing)?;
         noted.after(self.set_attributes(permit, spot, found, wanted))?;
+        if withheld != 0 {
+            return Err(privileges::withheld(spot, thing.mode, true));
+        }
         Ok(done)
     }
 }

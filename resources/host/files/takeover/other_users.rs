@@ -11,7 +11,7 @@ use crate::host::files::content::write::Draft;
 use crate::host::files::fault::{Fault, said};
 use crate::host::files::objects::attributes::{Attributes, handle_of, path_of};
 use crate::host::files::objects::xattr;
-use crate::host::files::paths::entry::{Entry, EntryStat};
+use crate::host::files::paths::entry::{Entry, EntryStat, SET_ID};
 use crate::host::files::paths::safe_path::has_acl;
 use crate::host::input_trust::Reader;
 use crate::host::kernel::statat;
@@ -172,6 +172,9 @@ impl Files {
         draft: &Draft<'_>,
         old: &EntryStat,
     ) -> Result<(), Fault> {
+        if draft.mode & SET_ID & !old.mode != 0 {
+            self.guard_privileges(spot, old, None)?;
+        }
         let why = if self.leaves_stranger(old, draft.owner) {
             "the file belongs to another user and cannot be replaced by a new file"
         } else if draft.sensitive && old.mode & !draft.mode & 0o066 != 0 {

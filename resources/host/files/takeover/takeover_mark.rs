@@ -7,9 +7,8 @@
 
 use crate::host::files::Files;
 use crate::host::files::content::read::{READ, seen};
-use crate::host::files::objects::attributes::Attributes;
 use crate::host::files::paths::entry::{Entry, EntryStat};
-use crate::host::kernel::{born_at, fgetxattr, fsetxattr, getxattr, openat};
+use crate::host::kernel::{born_at, fgetxattr, fsetxattr, getxattr, openat, setxattr_of};
 use rustix::fs::{CWD, FileType, Mode, OFlags, XattrFlags};
 use std::ffi::OsStr;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
@@ -47,32 +46,26 @@ impl Files {
     }
 
     /// Marks a regular file that another user can have open for writing when its attributes change: a declared
-    /// content later gets a new inode.
-    pub(in crate::host::files) fn mark_open_file(
-        &self,
-        spot: &Entry<'_>,
-        found: &EntryStat,
-        after: Attributes,
-    ) {
-        let is_file = found.kind == FileType::RegularFile && self.is_root();
-        if is_file
-            && self.may_be_open(spot, found, after)
-            && let Ok(file) = openat(&spot.directory, spot.name, READ, Mode::empty())
-            && seen(&file).is_ok_and(|now| now.identity == found.identity)
-        {
-            match fsetxattr(&file, MARK, b"", XattrFlags::empty()) {
-                // Without extended attributes on this file system, there is no mark.
-                Ok(()) | Err(_) => {}
-            }
+    /// content later gets a new inode, and the file gets no privileges.
+    pub(in crate::host::files) fn mark_open_file(&self, handle: &OwnedFd, identity: (u64, u64)) {
+        // A lease of another user would prevent an open(2), so the mark goes through the path-only handle.
+        if setxattr_of(handle, MARK, b"", XattrFlags::empty()).is_err() {
+            // Without extended attributes on this file system, the mark stays in memory.
+            self.marked_open.lock().unwrap_or_else(PoisonError::into_inner).insert(identity);
         }
     }
 
     /// Returns true if the regular file has the mark of a file that another user can have open.
     #[must_use]
-    pub fn is_marked_open(&self, spot: &Entry<'_>) -> bool {
+    pub fn is_marked_open(&self, spot: &Entry<'_>, found: &EntryStat) -> bool {
+        if !self.is_root() || found.kind != FileType::RegularFile {
+            return false;
+        }
+        let marks = self.marked_open.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_known = marks.contains(&found.identity);
+        drop(marks);
         let directory = format!("/proc/self/fd/{}", spot.directory.as_raw_fd());
-        self.is_root()
-            && getxattr(Path::new(&directory).join(spot.name), MARK, &mut [0; 64]).is_ok()
+        is_known || getxattr(Path::new(&directory).join(spot.name), MARK, &mut [0; 64]).is_ok()
     }
 
     /// Records the time at which the directory was closed to others; a directory that is still open gets no time.

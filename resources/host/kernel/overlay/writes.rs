@@ -221,13 +221,13 @@ impl Overlay {
 
     pub(in super::super) fn set_attribute(
         &self,
-        file: BorrowedFd<'_>,
+        (file, may_be_path): (BorrowedFd<'_>, bool),
         name: &[u8],
         value: &[u8],
     ) -> Answer<()> {
         self.ask(|state| {
             let open = state.of(file)?.clone();
-            if open.only_path {
+            if open.only_path && !may_be_path {
                 return Err(Errno::BADF.into());
             }
             let mut all = state.attributes_of(open.ino)?.clone();

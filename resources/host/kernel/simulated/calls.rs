@@ -393,14 +393,14 @@ impl Machine {
 
     pub(in crate::host::kernel) fn set_attribute(
         &self,
-        file: BorrowedFd<'_>,
+        (file, may_be_path): (BorrowedFd<'_>, bool),
         name: &[u8],
         value: &[u8],
     ) -> Result<()> {
         self.begin("setxattr", true)?;
         let state = &mut *self.0.state.borrow_mut();
         let open = state.of(file)?.clone();
-        if open.only_path {
+        if open.only_path && !may_be_path {
             return Err(Errno::BADF);
         }
         if let Some(node) = state.nodes.get_mut(&open.ino) {

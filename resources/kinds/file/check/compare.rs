@@ -218,13 +218,15 @@ impl Look<'_> {
         let mode = self.file.mode_over(end.base, false);
         let after = Attributes { mode: Some(mode), ..end.declared };
         let is_open = self.files.may_be_open(self.spot, seen, after);
+        // Set-id bits go only to an inode that this run writes.
+        let is_privileged = self.files.is_root() && mode & SET_ID & !seen.mode != 0;
         let compared = match content.size() {
             size if size != seen.size => Comparison::Different,
-            0 if self.files.is_marked_open(self.spot) => Comparison::EqualInMarkedFile,
+            0 if self.files.is_marked_open(self.spot, seen) => Comparison::EqualInMarkedFile,
             0 => Comparison::Equal,
             _ => self.compare(seen, content, is_open)?,
         };
-        if compared == Comparison::Equal && !is_open {
+        if compared == Comparison::Equal && !is_open && !is_privileged {
             return Ok(attributes_work(seen, drift, differences));
         }
         if compared == Comparison::Different {
@@ -271,7 +273,8 @@ impl Look<'_> {
             }
             // The owner of the file may hold a lease on it.
             Err(fault)
-                if fault.errno().is_some() && (is_open || self.files.is_marked_open(self.spot)) =>
+                if fault.errno().is_some()
+                    && (is_open || self.files.is_marked_open(self.spot, seen)) =>
             {
                 return Ok(Comparison::Different);
             }

@@ -33,6 +33,11 @@ pub(in crate::kinds::file) type Wrong = (String, &'static str);
 
 const FORMS: &str = "write octal with a leading zero (0644), or symbolic (u=rw,g=r,o=r)";
 
+/// Returns the bits of a regular file with the bits `now` after a declared mode; none if the text is no mode.
+pub(crate) fn mode_after(text: &str, now: u32) -> Option<u32> {
+    Some(Mode::parse(text).ok()?.over(now, false))
+}
+
 impl Mode {
     pub(in crate::kinds::file) fn parse(text: &str) -> Result<Self, Wrong> {
         let octal = |text: &str| text.bytes().all(|byte| (b'0'..=b'7').contains(&byte));

@@ -178,7 +178,10 @@ pub(super) fn build(
     {
         if !has(&all, tag) {
             let kept = present.iter().find(|(own, ..)| *own == tag && tag == Tag::OwningGroup);
-            all.push((tag, NOBODY, kept.map_or(rights, |(_, _, rights)| *rights)));
+            let kept = kept.map_or(rights, |(_, _, rights)| *rights);
+            // Without a declared mode, the mask of the removed list goes on bounding the group.
+            let is_bound = tag == Tag::OwningGroup && !keeps_mode;
+            all.push((tag, NOBODY, if is_bound { kept & mask_of(present) } else { kept }));
         }
     }
     let is_bound = |tag: Tag| matches!(tag, Tag::User | Tag::Group | Tag::OwningGroup);
@@ -188,6 +191,11 @@ pub(super) fn build(
         all.push((Tag::Mask, NOBODY, if keeps_mode { bits(3) } else { union }));
     }
     all
+}
+
+/// Returns the rights that the mask of a list leaves; all of them without a mask.
+fn mask_of(list: &[Raw]) -> u8 {
+    list.iter().find(|(tag, ..)| *tag == Tag::Mask).map_or(7, |(_, _, rights)| *rights)
 }
 
 #[cfg(test)]
@@ -223,6 +231,20 @@ mod tests {
         assert_eq!(mask(&build(&[], &[], (0o640, true))), None, "no list is needed");
         assert_eq!(decode(&encode(list.clone())).map(|it| it.len()), Some(list.len()));
         assert!(decode(&[1, 0, 0, 0]).is_none() && decode(&[]).is_none());
+    }
+
+    #[test]
+    fn the_mask_of_a_removed_list_bounds_the_group() {
+        let closed =
+            [(Tag::OwningGroup, u32::MAX, 4), (Tag::User, 1000, 4), (Tag::Mask, u32::MAX, 0)];
+        let group = |list: Vec<(Tag, u32, u8)>| {
+            list.iter().find(|it| it.0 == Tag::OwningGroup).map(|it| it.2)
+        };
+        assert_eq!(group(build(&[], &closed, (0o600, false))), Some(0));
+        assert_eq!(group(build(&[], &closed, (0o600, true))), Some(4), "the mode says so");
+        let open =
+            [(Tag::OwningGroup, u32::MAX, 4), (Tag::User, 1000, 6), (Tag::Mask, u32::MAX, 6)];
+        assert_eq!(group(build(&[], &open, (0o660, false))), Some(4));
     }
 
     proptest::proptest! {

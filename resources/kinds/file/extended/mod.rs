@@ -52,6 +52,7 @@ pub(super) fn read_fields(
     wrong: &mut Vec<Invalid>,
 ) -> ExtendedFields {
     let keeps_mode = fields.has("mode");
+    let has_content = ["content", "source", "fragments"].iter().any(|field| fields.has(field));
     let entries = fields.texts("acl").map(|texts| {
         let mut entries = Vec::new();
         for text in &texts {
@@ -96,7 +97,8 @@ pub(super) fn read_fields(
         xattrs,
         capabilities,
         force,
-        skips_absent: false,
+        has_content,
+        is_undo: false,
     }))
 }
 
@@ -135,6 +137,12 @@ impl ExtendedFile {
             CheckResult::Same => None,
             CheckResult::Differs(change) => Some(change),
         };
+        // A change of owner or group clears the capabilities.
+        let is_handed = file.iter().flat_map(|change| &change.differences);
+        let is_handed = is_handed.into_iter().any(|it| matches!(it.aspect, "owner" | "group"));
+        if let Err(trouble) = self.attributes.set().guard_capabilities(host.files(), is_handed) {
+            return CheckResult::Unknown(trouble);
+        }
         let own = match self.attributes.check(host, plain).await {
             CheckResult::Differs(change) => Some(change),
             CheckResult::Same => None,
@@ -163,33 +171,58 @@ impl ExtendedFile {
         }
     }
 
+    /// Applies the file, and then the attributes. An access list that takes the right to write from a user marks the
+    /// file: a declared content then goes into a new inode, in a second round.
     async fn make_so(&self, host: &Host, permit: &Permit, change: Change) -> Outcome {
         let premise = change.premise.downcast::<Premise>().ok();
-        let mut done = Vec::new();
-        if let Some(change) = premise.and_then(|premise| premise.0) {
-            match self.file.apply(host, permit, change).await {
+        let (mut next, mut done) = (premise.and_then(|premise| premise.0), Vec::new());
+        for is_last in [false, true] {
+            if let Some(change) = next.take() {
+                match self.file.apply(host, permit, change).await {
+                    Outcome::Unchanged => {}
+                    Outcome::Changed(notes) => done.extend(notes),
+                    other => return after(other, &done),
+                }
+            }
+            if permit.check().is_err() {
+                return Outcome::Interrupted;
+            }
+            let outcome = match self.attributes.check(host, CheckRequest::default()).await {
+                CheckResult::Same => Outcome::Unchanged,
+                CheckResult::Unknown(trouble) => Outcome::Failed { trouble, touched: false },
+                CheckResult::Differs(change) => self.attributes.apply(host, permit, change).await,
+            };
+            let is_touched =
+                matches!(outcome, Outcome::Changed(_) | Outcome::Failed { touched: true, .. });
+            if is_touched
+                && !is_last
+                && let CheckResult::Differs(change) =
+                    self.file.check(host, CheckRequest::default()).await
+            {
+                if let Outcome::Changed(notes) = outcome {
+                    done.extend(notes);
+                }
+                next = Some(change);
+                continue;
+            }
+            match outcome {
+                Outcome::Changed(notes) => done.extend(notes),
                 Outcome::Unchanged => {}
-                Outcome::Changed(notes) => done = notes,
-                other => return other,
+                other => return after(other, &done),
             }
-        }
-        if permit.check().is_err() {
-            return Outcome::Interrupted;
-        }
-        let outcome = match self.attributes.check(host, CheckRequest::default()).await {
-            CheckResult::Same => Outcome::Unchanged,
-            CheckResult::Unknown(trouble) => Outcome::Failed { trouble, touched: false },
-            CheckResult::Differs(change) => self.attributes.apply(host, permit, change).await,
-        };
-        match outcome {
-            Outcome::Changed(notes) => done.extend(notes),
-            Outcome::Failed { trouble, touched } => {
-                return Outcome::Failed { trouble, touched: touched || !done.is_empty() };
-            }
-            Outcome::Interrupted => return Outcome::Interrupted,
-            Outcome::Unchanged => {}
+            break;
         }
         if done.is_empty() { Outcome::Unchanged } else { Outcome::Changed(done) }
+    }
+}
+
+/// Returns the outcome of a step after steps that were done.
+fn after(outcome: Outcome, done: &[String]) -> Outcome {
+    match outcome {
+        Outcome::Failed { trouble, touched } => {
+            Outcome::Failed { trouble, touched: touched || !done.is_empty() }
+        }
+        other => other,
     }
 }
 
@@ -280,7 +313,7 @@ pub(super) fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, F
     };
     let path = normal_path(name).ok_or_else(|| refused("the resource has not its path as name"))?;
     let word = shell_word(&path.display().to_string());
-    let mut set = ExtendedSet { path, skips_absent: true, ..ExtendedSet::default() };
+    let mut set = ExtendedSet { path, is_undo: true, ..ExtendedSet::default() };
     let mut by_hand = Vec::new();
     for value in values {
         let before = value.before.clone().unwrap_or_default();

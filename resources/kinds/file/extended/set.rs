@@ -6,7 +6,9 @@ use crate::dependency::Need;
 use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
-use crate::host::files::{Attributes, EntryStat, ExtendedAttributes, Fault, Files, said};
+use crate::host::files::{
+    Attributes, Entry as PathEntry, EntryStat, ExtendedAttributes, Fault, Files, said,
+};
 use crate::parts::data::scalars::to_json;
 use crate::parts::data::tree::Tree;
 use crate::parts::{ValueSet, WriteFailure};
@@ -26,6 +28,7 @@ pub(super) const CAPABILITIES: &str = "capabilities";
 
 /// The declared values; none for an aspect that is not managed.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "the fields of a declaration")]
 pub(super) struct ExtendedSet {
     pub(super) path: PathBuf,
     /// All entries with accounts; others only as far as they are declared.
@@ -37,12 +40,18 @@ pub(super) struct ExtendedSet {
     pub(super) capabilities: Option<Capabilities>,
     /// Capabilities and access are also given to objects that others can have put there.
     pub(super) force: bool,
-    /// An absent object counts as converged. An undo sets this: it may have removed the object.
-    pub(super) skips_absent: bool,
+    /// The content is declared: a file that others can have open is written anew.
+    pub(super) has_content: bool,
+    /// The values are those of an undo. An absent object counts as converged: the undo may have removed it.
+    /// Capabilities do not come back: the content of the program may be another one.
+    pub(super) is_undo: bool,
 }
 
 /// All extended attributes of an object, name and value.
 type Found = [(Vec<u8>, Vec<u8>)];
+
+/// Changes of extended attributes: the name, and the new value; none to remove the attribute.
+type Changes<'a> = Vec<(&'a str, Option<Vec<u8>>)>;
 
 fn value_of<'f>(found: &'f Found, name: &str) -> Option<&'f [u8]> {
     found.iter().find(|(own, _)| own == name.as_bytes()).map(|(_, value)| value.as_slice())
@@ -88,7 +97,7 @@ impl ExtendedSet {
     fn values(&self, files: &Files) -> Result<FieldValues, Failure> {
         let found = self.look(files).map_err(|fault| files.trouble(fault, &self.path))?;
         let Some((_, found)) = found else {
-            if self.skips_absent {
+            if self.is_undo {
                 return Ok(self.wanted());
             }
             let aspects = self.wanted().into_iter();
@@ -115,6 +124,28 @@ impl ExtendedSet {
         Ok(values)
     }
 
+    /// Rejects capabilities of a file whose content others can have chosen, before the file is taken over.
+    pub(super) fn guard_capabilities(
+        &self,
+        files: &Files,
+        changes_hands: bool,
+    ) -> Result<(), Failure> {
+        let wanted = self.capabilities.filter(|wanted| wanted.text().is_some());
+        let Some(wanted) = wanted.filter(|_| !self.force && !self.has_content) else {
+            return Ok(());
+        };
+        let judge = || -> Result<(), Fault> {
+            let Some((seen, found)) = self.look(files)? else { return Ok(()) };
+            let Some(spot) = files.open_entry(&self.path)? else { return Ok(()) };
+            let present = value_of(&found, capabilities::NAME).and_then(Capabilities::decode);
+            if present == Some(wanted) && !changes_hands {
+                return Ok(());
+            }
+            files.guard_privileges(&spot, &seen, None)
+        };
+        judge().map_err(|fault| files.trouble(fault, &self.path))
+    }
+
     fn change(
         &self,
         files: &Files,
@@ -128,59 +159,97 @@ impl ExtendedSet {
         })
     }
 
+    /// Writes the aspects that differ: the access list first, which closes the object to others.
     fn put(
         &self,
         files: &Files,
         permit: &Permit,
         (numbered, differing): (&[(Entry, u32)], &[&'static str]),
     ) -> Result<(), Fault> {
-        let Some((seen, found)) = self.look(files)? else { return Err(Fault::moved()) };
         let Some(spot) = files.open_entry(&self.path)? else { return Err(Fault::moved()) };
         if !self.force {
             files.guard_way(&spot)?;
         }
-        let mut changes: Vec<(&str, Option<Vec<u8>>)> = Vec::new();
-        if differing.contains(&ACL) {
-            let split = |is_default: bool| -> Vec<(Entry, u32)> {
-                numbered
-                    .iter()
-                    .filter(|(entry, _)| entry.is_default == is_default)
-                    .cloned()
-                    .collect()
+        let mut touched = false;
+        for aspect in [ACL, XATTRS, CAPABILITIES] {
+            if !differing.contains(&aspect) {
+                continue;
+            }
+            let write = || -> Result<(), Fault> {
+                let Some(now) = self.look(files)? else { return Err(Fault::moved()) };
+                let (changes, opened) = match aspect {
+                    ACL => self.list_changes(files, &spot, (&now, numbered))?,
+                    XATTRS => (self.attribute_changes(), now.0.mode),
+                    _ => (self.capability_change(files, &spot, &now.0)?, now.0.mode),
+                };
+                let changes: Vec<_> =
+                    changes.iter().map(|(name, value)| (*name, value.as_deref())).collect();
+                files.set_extended(permit, (&spot, &now.0), (&changes, opened))
             };
-            let (own, default) = (split(false), split(true));
-            if !self.force {
-                let given = own.iter().chain(&default).filter(|(entry, _)| entry.tag != Tag::Owner);
-                let rights = given.fold(0, |all, (entry, _)| all | u32::from(entry.rights));
-                // A list that opens the object counts as a mode that opens it to others.
-                let wanted = Attributes { mode: Some(seen.mode | rights), ..Attributes::default() };
-                files.guard_private(&spot, &seen, wanted)?;
-                files.guard_moved(&spot, &seen, wanted)?;
-            }
-            let mode = (seen.mode, self.keeps_mode);
-            // A list without accounts becomes the mode: the group gets its own rights back.
-            let list = acl::build(&own, &list_of(&found, ACCESS), mode);
-            changes.push((ACCESS, Some(acl::encode(list))));
-            if default.is_empty() {
-                changes.extend(value_of(&found, DEFAULT).map(|_| (DEFAULT, None)));
-            } else {
-                let list = acl::build(&default, &list_of(&found, DEFAULT), (seen.mode, false));
-                changes.push((DEFAULT, Some(acl::encode(list))));
-            }
+            write().map_err(|fault| fault.after(touched))?;
+            touched = true;
         }
-        for (name, value) in self.xattrs.iter().flatten().filter(|_| differing.contains(&XATTRS)) {
-            let value = value.as_ref().map(|value| value.as_bytes().to_vec());
-            changes.push((name, value));
+        Ok(())
+    }
+
+    /// Returns the changes of the access lists, and the mode that gives others at least the rights of the list.
+    fn list_changes(
+        &self,
+        files: &Files,
+        spot: &PathEntry<'_>,
+        ((seen, found), numbered): (&(EntryStat, ExtendedAttributes), &[(Entry, u32)]),
+    ) -> Result<(Changes<'_>, u32), Fault> {
+        let split = |is_default: bool| -> Vec<(Entry, u32)> {
+            numbered.iter().filter(|(entry, _)| entry.is_default == is_default).cloned().collect()
+        };
+        let (own, default) = (split(false), split(true));
+        let given = own.iter().chain(&default).filter(|(entry, _)| entry.tag != Tag::Owner);
+        let rights = given.fold(0, |all, (entry, _)| all | u32::from(entry.rights));
+        // A list that opens the object counts as a mode that opens it to others.
+        let opened = seen.mode | rights;
+        if !self.force {
+            let wanted = Attributes { mode: Some(opened), ..Attributes::default() };
+            files.guard_private(spot, seen, wanted)?;
+            files.guard_moved(spot, seen, wanted)?;
         }
-        if let Some(wanted) = self.capabilities.filter(|_| differing.contains(&CAPABILITIES)) {
-            if wanted.text().is_some() && !self.force {
-                files.guard_privileges(&spot, &seen, None)?;
-            }
-            changes.push((capabilities::NAME, wanted.text().map(|_| wanted.encode())));
+        let mode = (seen.mode, self.keeps_mode);
+        // A list without accounts becomes the mode: the group gets its own rights back.
+        let list = acl::build(&own, &list_of(found, ACCESS), mode);
+        let mut changes: Changes<'_> = vec![(ACCESS, Some(acl::encode(list)))];
+        if default.is_empty() {
+            changes.extend(value_of(found, DEFAULT).map(|_| (DEFAULT, None)));
+        } else {
+            let list = acl::build(&default, &list_of(found, DEFAULT), (seen.mode, false));
+            changes.push((DEFAULT, Some(acl::encode(list))));
         }
-        let changes: Vec<_> =
-            changes.iter().map(|(name, value)| (*name, value.as_deref())).collect();
-        files.set_extended(permit, (&spot, &seen), &changes)
+        Ok((changes, opened))
+    }
+
+    fn attribute_changes(&self) -> Changes<'_> {
+        let bytes = |value: &Option<String>| value.as_ref().map(|value| value.as_bytes().to_vec());
+        let all = self.xattrs.iter().flatten();
+        all.map(|(name, value)| (name.as_str(), bytes(value))).collect()
+    }
+
+    fn capability_change(
+        &self,
+        files: &Files,
+        spot: &PathEntry<'_>,
+        seen: &EntryStat,
+    ) -> Result<Changes<'_>, Fault> {
+        let wanted = self.capabilities.unwrap_or_default();
+        let text = wanted.text();
+        if let Some(text) = text.as_ref().filter(|_| self.is_undo && files.is_root()) {
+            let why = "its content was not recorded";
+            let hint = format!("check the program, and then run setcap {text} by hand");
+            return Err(Fault::refused(
+                said("put back the capabilities of", &self.path, why).hint(hint),
+            ));
+        }
+        if text.is_some() && !self.force {
+            files.guard_privileges(spot, seen, None)?;
+        }
+        Ok(vec![(capabilities::NAME, text.map(|_| wanted.encode()))])
     }
 }
 

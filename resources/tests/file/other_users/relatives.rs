@@ -35,9 +35,11 @@ enum Prepared {
     PrivateFile,
     OpenDescriptor,
     Lease,
+    /// A file of root's that the user has open, and could write by an access list that an earlier run removed.
+    ClosedList,
 }
 
-const PREPARED: [Prepared; 15] = [
+const PREPARED: [Prepared; 16] = [
     Prepared::Owner,
     Prepared::Group,
     Prepared::WideMode,
@@ -53,6 +55,7 @@ const PREPARED: [Prepared; 15] = [
     Prepared::PrivateFile,
     Prepared::OpenDescriptor,
     Prepared::Lease,
+    Prepared::ClosedList,
 ];
 
 /// A way in which a file takes an object over.
@@ -80,9 +83,13 @@ enum Takeover {
     Restore,
     /// An undo with stored attributes alone.
     Undo,
+    /// An undo with stored attributes alone, of a set-user-ID program.
+    UndoSetUid,
+    /// Owner, group, mode and capabilities are declared, and no content.
+    Capabilities,
 }
 
-const WAYS: [Takeover; 11] = [
+const WAYS: [Takeover; 13] = [
     Takeover::AdoptByOwner,
     Takeover::Adopt,
     Takeover::SameContent,
@@ -94,6 +101,8 @@ const WAYS: [Takeover; 11] = [
     Takeover::Backup,
     Takeover::Restore,
     Takeover::Undo,
+    Takeover::UndoSetUid,
+    Takeover::Capabilities,
 ];
 
 /// The end of a cell.
@@ -116,6 +125,9 @@ fn end(prepared: Prepared, way: Takeover) -> End {
         Takeover::AdoptByOwner | Takeover::Adopt | Takeover::Recurse | Takeover::Undo
     );
     match (prepared, way) {
+        // Nobody knows who has written the content that would get these rights.
+        (_, Takeover::UndoSetUid | Takeover::Capabilities) => End::Refused,
+        (Prepared::ClosedList, _) if keeps_inode || way == Takeover::InPlace => End::Stays(OPEN),
         // Root's own object, under a second name or renamed.
         (Prepared::HardLink, _) => End::Refused,
         (Prepared::PrivateFile, Takeover::Adopt | Takeover::Recurse) => End::Refused,
@@ -194,6 +206,13 @@ impl Cell {
             Prepared::OpenDescriptor => {
                 self.open = Some(fs::File::options().append(true).open(path).unwrap());
             }
+            Prepared::ClosedList => {
+                chown(path, Some(0), Some(0)).unwrap();
+                strangers::set(path, ACCESS, &strangers::list());
+                chmod(path, 0o664);
+                self.open = Some(fs::File::options().append(true).open(path).unwrap());
+                made(&Host::default(), &file(path, &[("acl", "")]));
+            }
             Prepared::Lease => self.lease = Some(Lease::take(path)),
             _ => {}
         }
@@ -251,8 +270,13 @@ impl Cell {
                 let given = [("mode", "0640"), ("content", "roots"), ("backup", kept)];
                 hold(&host, &file(&self.path, &[&root[..], &given].concat()))
             }
-            Takeover::Restore => self.undo(&host, PriorContent::Bytes(THEIRS.into())),
-            Takeover::Undo => self.undo(&host, PriorContent::Unkept(NotRecorded::Same)),
+            Takeover::Restore => self.undo(&host, 0o640, PriorContent::Bytes(THEIRS.into())),
+            Takeover::Undo => self.undo(&host, 0o640, PriorContent::Unkept(NotRecorded::Same)),
+            Takeover::UndoSetUid => {
+                let mode = 0o4000 | mode(&self.path);
+                self.undo(&host, mode, PriorContent::Unkept(NotRecorded::Same))
+            }
+            Takeover::Capabilities => with(&[("mode", "0755"), ("capabilities", "cap_net_raw=ep")]),
         }
     }
 
@@ -264,9 +288,9 @@ impl Cell {
         self.dir.path().join("kept")
     }
 
-    fn undo(&self, host: &Host, content: PriorContent) -> Outcome {
+    fn undo(&self, host: &Host, mode: u32, content: PriorContent) -> Outcome {
         let shape = PriorShape::File(THEIRS.len() as u64, content);
-        let (mode, extended) = (0o640, Vec::new());
+        let extended = Vec::new();
         let former = PriorState::Thing(PriorEntry {
             shape,
             mode,

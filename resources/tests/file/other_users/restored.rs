@@ -116,9 +116,10 @@ fn a_file_is_made_only_below_the_declared_directory_that_is_closed() {
     made(&host, &content.with_closed_directory(directory.unwrap()).unwrap());
 }
 
-/// A set-id bit returns only to a program that nobody but its owner can have chosen.
+/// An undo gives a set-id bit back only together with the recorded content: nobody knows who has written the present
+/// one.
 #[test]
-fn a_set_id_bit_returns_only_to_a_program_of_its_owner() {
+fn a_set_id_bit_returns_only_with_the_recorded_content() {
     const SHADOW: u32 = 42;
     demand_root();
     let (host, dir) = (Host::default(), scratch());
@@ -126,20 +127,26 @@ fn a_set_id_bit_returns_only_to_a_program_of_its_owner() {
     let home = dir.path().join("home");
     make_directory(&home, (STRANGER, 0o755));
     let permit = permit(&CancellationToken::new());
-    for (above, (uid, gid), (now, before), is_restored) in [
-        (dir.path(), (0, 0), (0o755, 0o4755), true),
-        (dir.path(), (STRANGER, STRANGER), (0o755, 0o4755), true),
-        (dir.path(), (0, OTHER), (0o775, 0o4775), false),
-        (dir.path(), (STRANGER, SHADOW), (0o755, 0o2755), false),
-        (&home, (0, 0), (0o755, 0o4755), false),
-        (&home, (OTHER, OTHER), (0o755, 0o4755), false),
+    let recorded = || PriorContent::Bytes(b"recorded".into());
+    for (above, (uid, gid), (now, before), content) in [
+        (dir.path(), (0, 0), (0o755, 0o4755), None),
+        (dir.path(), (STRANGER, STRANGER), (0o755, 0o4755), None),
+        (dir.path(), (0, OTHER), (0o775, 0o4775), None),
+        (dir.path(), (STRANGER, SHADOW), (0o755, 0o2755), None),
+        (&home, (0, 0), (0o755, 0o4755), None),
+        (&home, (OTHER, OTHER), (0o755, 0o4755), None),
+        (dir.path(), (0, 0), (0o755, 0o4755), Some(recorded())),
+        (dir.path(), (STRANGER, STRANGER), (0o755, 0o4755), Some(recorded())),
+        (&home, (0, 0), (0o755, 0o4755), Some(recorded())),
     ] {
         let path = above.join("tool");
         fs::write(&path, "x").unwrap();
         chown(&path, Some(uid), Some(gid)).unwrap();
         chmod(&path, now);
+        let is_restored = content.is_some();
+        let content = content.unwrap_or(PriorContent::Unkept(NotRecorded::Same));
         let former = PriorState::Thing(PriorEntry {
-            shape: PriorShape::File(1, PriorContent::Unkept(NotRecorded::Same)),
+            shape: PriorShape::File(1, content),
             mode: before,
             uid,
             gid,
@@ -150,6 +157,8 @@ fn a_set_id_bit_returns_only_to_a_program_of_its_owner() {
             host.files().restore(&permit, (&path, &former), &mut RestoredDirectories::default());
         assert_eq!(done.is_ok(), is_restored, "{uid} {gid} {before:o}: {done:?}");
         assert_eq!(mode(&path), if is_restored { before } else { now });
+        let there = fs::read_to_string(&path).unwrap();
+        assert_eq!(there, if is_restored { "recorded" } else { "x" });
         fs::remove_file(&path).unwrap();
     }
 }
