@@ -71,6 +71,7 @@ const WRITES: &[&str] = &[
     "pwrite",
     "ftruncate",
     "fsetxattr",
+    "setxattr_of",
     "removexattr",
     "set_identity",
     "CREATE",

@@ -199,7 +199,7 @@ fn kind(spec: &KindSpec) {
         );
     }
     print(
-        "\nEvery kind also accepts: name, aliases, meta, recv and the short edges after, before, notify, subscribe.",
+        "\nEvery kind also accepts: name, when, for_each, labels, aliases, meta, recv and the short edges after, before, notify, subscribe.",
     );
 }
 
