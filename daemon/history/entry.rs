@@ -308,7 +308,7 @@ impl Stored {
         // Entries without values and edits have the same seal as in earlier schemas.
         let edited = self.edited.as_ref().map(|seal| format!("edited {}", seal.to_hex()));
         let later =
-            [(!values.is_empty()).then_some(&*values), edited.as_ref().map(|it| it.as_bytes())];
+            [(!values.is_empty()).then_some(&*values), edited.as_ref().map(String::as_bytes)];
         for text in texts.into_iter().chain(later.into_iter().flatten()) {
             all.extend((text.len() as u64).to_le_bytes());
             all.extend(text);

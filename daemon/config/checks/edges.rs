@@ -28,7 +28,8 @@ const SUGGESTIONS: usize = 50;
 /// Returns the service of the same unit: `svc[nginx]` and `svc[nginx.service]` are one.
 fn same_unit<'a>(target: &str, mut all: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let unit = |text: &str| Some(text.strip_prefix("svc[")?.strip_suffix(']')?.to_owned());
-    let short = |name: String| name.strip_suffix(".service").map_or(name.clone(), str::to_owned);
+    let short =
+        |name: String| name.strip_suffix(".service").map_or_else(|| name.clone(), str::to_owned);
     let wanted = unit(target).map(short)?;
     all.find(|other| unit(other).map(short).is_some_and(|other| other == wanted))
 }

@@ -190,7 +190,7 @@ impl<'t> Reader<'t, '_> {
         let hint = format!("write {{from: \"{}\", to: \"{}\"}}", quoted(from), quoted(to));
         let what = "an edge should be a map with `from` and `to`, found a string";
         let place = self.place_of(self.tree.span(item));
-        self.say(Problem::new(Code::Type, what).hint(hint).at(Some(place)));
+        self.say(Problem::new(Code::Type, what).hint_with_value(hint).at(Some(place)));
         true
     }
 
@@ -377,7 +377,11 @@ impl<'t> Reader<'t, '_> {
                     _ => None,
                 };
                 let place = self.place_of(self.value_span(entry));
-                self.say(problem.hint_if(hint).at(Some(place)));
+                let problem = match hint {
+                    Some(hint) => problem.hint_with_value(hint),
+                    None => problem,
+                };
+                self.say(problem.at(Some(place)));
                 None
             }
         }

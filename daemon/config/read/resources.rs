@@ -64,7 +64,7 @@ impl<'t> Reader<'t, '_> {
         if let Some(rest) = name.text.strip_prefix("name:").filter(|_| name.plain) {
             let what = format!("the resource is named `{}`", quoted(&name.text));
             let hint = format!("write a space behind the colon: `name: {}`", quoted(rest));
-            let problem = Problem::new(Code::Doubt, what).warning().hint(hint);
+            let problem = Problem::new(Code::Doubt, what).warning().hint_with_value(hint);
             self.say(problem.at(Some(self.place_of(span))));
         }
         file.resources.push(Resource {
@@ -191,7 +191,7 @@ impl<'t> Reader<'t, '_> {
         let problem = Problem::new(Code::MissingKey, format!("{what} needs `name`"));
         let hint = format!("write name: {}", quoted(example));
         let place = self.place_of(self.tree.span(item));
-        self.say(problem.hint(hint).at(Some(place)));
+        self.say(problem.hint_with_value(hint).at(Some(place)));
     }
 
     /// Reads labels, and reports those that `-l NAME=VALUE` could not select.

@@ -30,23 +30,8 @@ pub(in crate::config) fn problem(source: &SourceFile, error: &ScanError) -> Prob
     if let Some((what, hint)) = mistaken_expression(line) {
         return Problem::new(Code::Syntax, what).hint_if(hint).at(Some(place));
     }
-    // The parser may stop at the end of the line before.
-    let next = start + line.len() + 1;
-    let next = (next, source.line_text(Span::new(next, next).start).0);
-    let lines = [(start, line), next];
-    if let Some(tab) = lines.into_iter().find_map(|(start, line)| Some(start + tab_in(line)?)) {
-        let tab = Span::new(tab, tab + 1);
-        return Problem::new(Code::Tab, "expected spaces, found a tab in the indentation")
-            .hint("replace the tab by spaces")
-            .at(Some(source.place(tab)));
-    }
-    if let Some(space) =
-        lines.into_iter().find_map(|(start, line)| Some(start + no_break_space_in(line)?))
-    {
-        let what = "expected spaces, found a no-break space in the indentation";
-        return Problem::new(Code::Syntax, what)
-            .hint("replace the character U+00A0 by a space")
-            .at(Some(source.place(Span::new(space, space + 2))));
+    if let Some(problem) = wrong_indentation(source, (start, line)) {
+        return problem;
     }
     let before = source.text.get(..start).unwrap_or_default();
     let (what, hint) = match info {
@@ -94,6 +79,31 @@ pub(in crate::config) fn problem(source: &SourceFile, error: &ScanError) -> Prob
         }
     };
     Problem::new(Code::Syntax, what).hint_if(hint).at(Some(place))
+}
+
+/// Returns the problem of a tab or a no-break space in the indentation of a line or the next one.
+fn wrong_indentation(source: &SourceFile, (start, line): (usize, &str)) -> Option<Problem> {
+    // The parser may stop at the end of the line before.
+    let next = start + line.len() + 1;
+    let next = (next, source.line_text(Span::new(next, next).start).0);
+    let lines = [(start, line), next];
+    if let Some(tab) = lines.into_iter().find_map(|(start, line)| Some(start + tab_in(line)?)) {
+        let tab = Span::new(tab, tab + 1);
+        let problem = Problem::new(Code::Tab, "expected spaces, found a tab in the indentation")
+            .hint("replace the tab by spaces")
+            .at(Some(source.place(tab)));
+        return Some(problem);
+    }
+    if let Some(space) =
+        lines.into_iter().find_map(|(start, line)| Some(start + no_break_space_in(line)?))
+    {
+        let what = "expected spaces, found a no-break space in the indentation";
+        let problem = Problem::new(Code::Syntax, what)
+            .hint("replace the character U+00A0 by a space")
+            .at(Some(source.place(Span::new(space, space + 2))));
+        return Some(problem);
+    }
+    None
 }
 
 /// Returns the offset of a tab in the indentation of a line.

@@ -191,8 +191,8 @@ fn season(tape: &mut Tape<'_>, mut shape: Shape, number: u32) -> Shape {
             }),
             11 => shape.traits(number, |traits| traits.cancellable = false),
             12 => shape
-                .meta(number, |meta| meta.reset = amount % 2 == 0)
-                .traits(number, |traits| traits.failure_blocks = amount % 2 == 0),
+                .meta(number, |meta| meta.reset = amount.is_multiple_of(2))
+                .traits(number, |traits| traits.failure_blocks = amount.is_multiple_of(2)),
             _ => shape,
         };
     }

@@ -149,7 +149,7 @@ impl Expander<'_> {
             let what = "a use of a module needs `use`: the folder of the module";
             let folder = context.text_of(item).unwrap_or("FOLDER");
             let hint = format!("write {{use: {}, as: NAME}}", quoted(folder));
-            self.report(context, item, Problem::new(Code::MissingKey, what).hint(hint));
+            self.report(context, item, Problem::new(Code::MissingKey, what).hint_with_value(hint));
             return false;
         }
         is_right

@@ -225,7 +225,7 @@ impl Expander<'_> {
                 let that = that.map_or(item, |that| that);
                 let that = context.text_of(that).unwrap_or("CONDITION");
                 let hint = format!("write {{that: {}, message: \"…\"}}", quoted(that));
-                self.report(context, item, Problem::new(Code::Assert, what).hint(hint));
+                self.report(context, item, Problem::new(Code::Assert, what).hint_with_value(hint));
                 continue;
             };
             if let Condition::Fails(reason) = self.evaluate_condition(context, that) {

@@ -77,7 +77,7 @@ impl Expander<'_> {
                 Some(joined) => format!("write for_each: {}", quoted(joined)),
                 None => format!("write \"${{{name}}}\"; quotes around the name keep the text"),
             };
-            self.report(context, item, Problem::new(Code::Loop, what).hint(hint));
+            self.report(context, item, Problem::new(Code::Loop, what).hint_with_value(hint));
         }
         is_right
     }
