@@ -196,7 +196,11 @@ pub fn complaint(finished: &Finished) -> Failure {
         let what = format!("the package manager failed ({:?}): {said}", finished.end);
         return Failure::new(what).passing_if_named();
     }
-    Failure::new(crate::escape::short(&errors.join("; "), 400)).passing_if_named()
+    let failure = Failure::new(crate::escape::short(&errors.join("; "), 400)).passing_if_named();
+    if text.contains("are you root?") {
+        return failure.hint("steadfast must run as root to change packages");
+    }
+    failure
 }
 
 #[cfg(test)]

@@ -104,12 +104,11 @@ fn a_program_in_a_directory_that_others_could_write_gets_no_rights_in_a_later_ru
     for closing in [vec![("mode", "0755")], vec![("acl", "")]] {
         let folder = dir.path().join("bin");
         fs::create_dir(&folder).unwrap();
-        match closing.as_slice() {
-            [("acl", _)] => strangers::set(&folder, strangers::ACCESS, &strangers::list()),
-            _ => {
-                chown(&folder, Some(0), Some(STRANGER)).unwrap();
-                chmod(&folder, 0o775);
-            }
+        if let [("acl", _)] = closing.as_slice() {
+            strangers::set(&folder, strangers::ACCESS, &strangers::list());
+        } else {
+            chown(&folder, Some(0), Some(STRANGER)).unwrap();
+            chmod(&folder, 0o775);
         }
         let path = folder.join("tool");
         fs::write(&path, "x").unwrap();
