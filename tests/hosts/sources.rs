@@ -161,6 +161,39 @@ fn packages_go_on_beside_an_unreachable_repository() {
     assert_eq!(host.shell("dpkg-query -W -f '${Version}' missing"), "1");
 }
 
+/// A repository of two components, with a package in each.
+const COMPONENTS: &str = r#"
+for c in main contrib; do
+  mkdir -p /r/dists/st/$c/binary-amd64 /r/pool /run/b/DEBIAN
+  printf "Package: of-$c\nVersion: 1\nArchitecture: all\nMaintainer: a <a@b.c>\nDescription: d\n" >/run/b/DEBIAN/control
+  dpkg-deb --root-owner-group -Znone --build /run/b /r/pool/of-$c.deb >/dev/null
+  cd /r; { dpkg-deb -f pool/of-$c.deb; echo "Filename: pool/of-$c.deb"; echo "Size: $(stat -c %s pool/of-$c.deb)"
+    echo "SHA256: $(sha256sum pool/of-$c.deb | cut -d' ' -f1)"; echo; } >dists/st/$c/binary-amd64/Packages
+done
+cd /r/dists/st
+{ printf 'Origin: o\nSuite: st\nCodename: st\nComponents: main contrib\nArchitectures: amd64\nDate: %s\nSHA256:\n' "$(date -Ru)"
+  for f in */binary-amd64/Packages; do echo " $(sha256sum $f | cut -d' ' -f1) $(stat -c %s $f) $f"; done; } >/run/Release
+mv /run/Release Release
+rm -rf /etc/apt/sources.list.d/* /var/lib/apt/lists/*
+echo 'deb [trusted=yes] copy:/r st main' >/etc/apt/sources.list
+apt-get -q update 2>&1
+"#;
+
+/// The lists of another component of the same suite are no lists of this repository, and a missing key is a failure
+/// also where lists exist.
+#[test]
+fn a_repository_beside_another_component_reads_its_lists() {
+    let host = Host::boot();
+    host.shell(COMPONENTS);
+    let graph = "  pkg:\n    - name: of-contrib\n  repo:\n    - name: rr\n      uris: [\"copy:/r\"]\n      suites: [st]\n      components: [contrib]\n      trusted: true\n";
+    made(&host, graph);
+    assert_eq!(host.shell("dpkg-query -W -f '${Version}' of-contrib"), "1");
+    let unsigned = graph.replace("trusted: true", "signed_by: /usr/share/keyrings/none.gpg");
+    for _ in 0..2 {
+        refused(&host, &unsigned, "the key file /usr/share/keyrings/none.gpg of rr does not exist");
+    }
+}
+
 /// A plan of a new repository beside a package that can be changed at once.
 #[test]
 fn a_plan_of_a_new_repository_knows_the_other_packages() {

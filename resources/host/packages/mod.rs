@@ -197,6 +197,11 @@ pub fn complaint(finished: &Finished) -> Failure {
         return Failure::new(what).passing_if_named();
     }
     let failure = Failure::new(crate::escape::short(&errors.join("; "), 400)).passing_if_named();
+    // Another `apt-get update` can bring the package, which gives no event.
+    let unknown = ["Unable to locate package", "has no installation candidate"];
+    if unknown.iter().any(|words| text.contains(words)) {
+        return failure.passing();
+    }
     if text.contains("are you root?") {
         return failure.hint("steadfast must run as root to change packages");
     }

@@ -1,7 +1,7 @@
 //! Reads the fields of a repository and writes them in apt's deb822 format.
 
 use super::lists::ListNames;
-use super::{Declaration, Lists};
+use super::{Declaration, IsUnread, Lists};
 use crate::claim::Claim;
 use crate::dependency::{HostObject, Need};
 use crate::escape::short;
@@ -55,14 +55,19 @@ pub(super) fn build(
     let file = managed_file(&path, Shape::Content(&source.text(name), "0644"), &[])?;
     let names = ListNames::new(&source.uris, &source.suites);
     let lists = names.clone();
-    let mut elements: Vec<Arc<dyn Resource>> =
-        vec![Arc::new(Declaration { file: Arc::clone(&file), lists })];
+    let is_unread = IsUnread::default();
+    let mut elements: Vec<Arc<dyn Resource>> = vec![Arc::new(Declaration {
+        file: Arc::clone(&file),
+        lists,
+        is_unread: is_unread.clone(),
+    })];
     if source.enabled {
         elements.push(Arc::new(Lists {
             name: name.to_owned(),
             path,
             names,
             key: source.key_path(),
+            is_unread,
         }));
     }
     let extra = Footprint {

@@ -27,6 +27,7 @@ use futures_util::FutureExt as _;
 use lists::ListNames;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The time for reading the lists of the repository.
@@ -105,7 +106,12 @@ exit "$code"
 struct Declaration {
     file: Arc<dyn Resource>,
     lists: ListNames,
+    is_unread: IsUnread,
 }
+
+/// True after a change of the declaration, until apt has read its lists: lists of the same address and suite can be those
+/// of another declaration with other components.
+type IsUnread = Arc<AtomicBool>;
 
 /// The lists of a repository, which apt must have read.
 #[derive(Debug)]
@@ -115,6 +121,7 @@ struct Lists {
     names: ListNames,
     /// The declared file of the key.
     key: Option<PathBuf>,
+    is_unread: IsUnread,
 }
 
 impl Declaration {
@@ -138,7 +145,10 @@ impl Declaration {
             Ok(Some(Outcome::Failed { trouble, touched })) => {
                 Outcome::Failed { trouble, touched: touched || has_removed }
             }
-            Ok(Some(outcome)) => outcome,
+            Ok(Some(outcome)) => {
+                self.is_unread.store(true, Ordering::SeqCst);
+                outcome
+            }
             Ok(None) => ended(permit, Failure::new("the file was not written"), true),
             Err(trouble) => ended(permit, trouble, true),
         }
@@ -232,7 +242,10 @@ impl Lists {
                 Ok(Ran::Without(_)) => return Outcome::Interrupted,
                 Ok(Ran::Finished(finished, _)) if finished.is_success() => {
                     return match self.names.missing(host).await {
-                        None => Outcome::Changed(vec!["lists read".to_owned()]),
+                        None => {
+                            self.is_unread.store(false, Ordering::SeqCst);
+                            Outcome::Changed(vec!["lists read".to_owned()])
+                        }
                         Some(uri) => {
                             ended(permit, self.unread(&format!("no lists of {uri}")), true)
                         }
@@ -307,8 +320,18 @@ impl Resource for Lists {
 
     fn check<'a>(&'a self, host: &'a Host, _ask: CheckRequest) -> Answer<'a, CheckResult> {
         Box::pin(async move {
-            let Some(uri) = self.names.missing(host).await else { return CheckResult::Same };
-            let (from, to) = (String::new(), format!("read from {uri}"));
+            let to = if let Some(uri) = self.names.missing(host).await {
+                format!("read from {uri}")
+            } else if self.is_unread.load(Ordering::SeqCst) {
+                "read under the changed declaration".to_owned()
+            } else if let Some(key) = &self.key
+                && host.look(key).await.is_err()
+            {
+                format!("read with the key {}", key.display())
+            } else {
+                return CheckResult::Same;
+            };
+            let from = String::new();
             CheckResult::Differs(Change::of(vec![Difference {
                 aspect: "lists",
                 from,
