@@ -120,7 +120,7 @@ mod tests {
             drop(EditShare::wait_for(5));
             done.send(()).unwrap();
         });
-        wait.recv_timeout(Duration::from_secs(60)).expect("a share");
+        wait.recv_timeout(Duration::from_mins(1)).expect("a share");
         drop(large);
     }
 
