@@ -72,9 +72,7 @@ impl Expander<'_> {
             instance: Arc::clone(instance),
             chain,
             module: module.name.clone(),
-            exports: module.exports.clone(),
-            export_places: module.export_places.clone(),
-            export_names: module.export_names.clone(),
+            exports: Arc::clone(&module.exports),
         })
     }
 
