@@ -14,7 +14,6 @@ use crate::config::ast::Relation;
 use crate::config::document::tree::Node;
 use crate::config::document::{Document, Exports, ModuleEdge};
 use crate::config::expand::evaluate::{Root, Scope};
-use crate::config::expand::modules::meta::add_meta_defaults;
 use crate::config::expand::modules::params::{Declaration, DeclaredType};
 use crate::config::expand::names::{is_from_probe, missing_value};
 use crate::config::expand::outcome::Outcome;
@@ -48,9 +47,9 @@ const FOREIGN_KEYS: [(&str, &str); 12] = [
     ("values", "with"),
     ("loop", "for_each"),
 ];
+
 /// The work of an export of an instance: the check that a resource is declared.
 const WORK_OF_EXPORT: u64 = 6;
-
 
 /// A module: its files and declarations.
 pub(in crate::config::expand) struct Module {
@@ -191,11 +190,11 @@ impl Expander<'_> {
             Some(self.params_at_load(context, (item, node), &what, module_ref)?)
         } else {
             None
+        };
         let exports = module_ref.exports.list.len() as u64;
         if !self.count_work(context, context.tree().span(item), exports * WORK_OF_EXPORT) {
             return None;
         }
-        };
         let origin = Self::instance_origin(context, item, (&instance, module_ref));
         self.add_module_edges(context, item, &instance, document);
         self.add_probe_edges(context, item, &instance, document);
@@ -220,10 +219,7 @@ impl Expander<'_> {
                 return None;
             }
         }
-        for document in self.documents.iter_mut().skip(first).filter(|_| !meta.is_empty()) {
-            add_meta_defaults(document, &meta);
-        }
-        Some(())
+        self.add_meta_defaults(context, (item, first), &meta)
     }
 
     /// Returns the name of an instance, and its name with those of the instances around it.
