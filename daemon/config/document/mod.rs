@@ -99,10 +99,10 @@ impl Note {
 /// The reason of an inactive resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Inactivity {
-    /// The condition as written.
-    pub(super) condition: String,
+    /// The condition as written, which the items of a loop share.
+    pub(super) condition: Arc<str>,
     /// The names in the condition with their values.
-    pub(super) values: Vec<(String, String)>,
+    pub(super) values: Arc<[(String, String)]>,
     /// The probe or resource whose value is missing; none if the condition is false.
     pub(super) unknown_until: Option<String>,
     /// The file and the line of the condition, if there is one.

@@ -140,6 +140,12 @@ impl Context {
 /// long for thousands of problems.
 const MOST_COMPARED: usize = 200_000;
 
+/// The number of keys that a message looks at.
+const LISTED: usize = 9;
+
+/// The bytes of an expression that are looked at several times for one unit of work.
+const BYTES_OF_WORK: u64 = 16;
+
 /// An expression in a file: its text, and the place of its first byte.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Written<'t> {
@@ -279,7 +285,8 @@ impl Expander<'_> {
         }
         let cache = (context.is_module(), &self.cache);
         let result = with_values(&context.scope, cache, |values| expression.evaluate(values));
-        if !self.count_work(context, written.span_at(0), 1) {
+        let work = 1 + written.text.len() as u64 / BYTES_OF_WORK;
+        if !self.count_work(context, written.span_at(0), work) {
             return Outcome::Failed;
         }
         match result {

@@ -201,7 +201,7 @@ impl PartReader {
                 self.tree.entries(values).iter().filter_map(one).collect()
             });
             Arc::new(Inactivity {
-                condition: text("condition").unwrap_or_default(),
+                condition: text("condition").unwrap_or_default().into(),
                 values: values.unwrap_or_default(),
                 unknown_until: text("unknown_until"),
                 at: text("at"),
