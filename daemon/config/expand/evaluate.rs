@@ -7,7 +7,7 @@ use super::outcome::Outcome;
 use super::sources::host_facts::Facts;
 use super::{Context, Expander};
 use crate::config::problem::code::Code;
-use crate::config::problem::{Problem, quoted};
+use crate::config::problem::{Problem, quoted, shorten};
 use crate::config::source_file::Span;
 use crate::expressions::{Expression, ExpressionError, Shared, Value, ValueType};
 use crate::nearest_name::nearest;
@@ -430,12 +430,16 @@ impl Expander<'_> {
             for step in name.split('.').skip(1) {
                 let ValueType::Map(keys) = of_type else { break };
                 let Some(key) = keys.get(step) else {
-                    let known: Vec<&str> = keys.keys().map(String::as_str).collect();
-                    let of = quoted(&item.of);
-                    let what =
-                        format!("items of `{of}` have no `{step}`; they have {}", known.join(", "));
-                    let most = if_hints.map_or(0, |()| known.len());
-                    let near = nearest(step, known.iter().copied().take(most));
+                    let known = || keys.keys().map(String::as_str);
+                    let listed: Vec<&str> = known().take(LISTED).collect();
+                    let (of, key) = (shorten(&item.of, 22), shorten(step, 20));
+                    let listed = shorten(&listed.join(", "), 22);
+                    let what = format!("items of `{of}` have no `{key}`; they have {listed}");
+                    // The search among thousands of keys takes long for thousands of items.
+                    let is_long =
+                        self.problems.errors().saturating_mul(keys.len()) >= MOST_COMPARED;
+                    let most = if_hints.filter(|()| !is_long).map_or(0, |()| keys.len());
+                    let near = nearest(step, known().take(most));
                     let hint = near.map(|near| format!("did you mean `{near}`?"));
                     let at = written.text.find(step).unwrap_or_default();
                     let problem = Problem::new(Code::Loop, what).hint_if(hint);
