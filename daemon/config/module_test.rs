@@ -109,7 +109,7 @@ impl Case {
             let param = name.and_then(|name| self.tree.entry(params?.1, name));
             let is_key = place.column as usize <= INDENT_OF_PARAMS + 1;
             let node = param.map(|(key, value)| if is_key { key } else { value });
-            let span = node.or(params.map(|(key, _)| key)).map(|node| self.tree.span(node));
+            let span = node.or_else(|| params.map(|(key, _)| key)).map(|node| self.tree.span(node));
             let found = span.map_or_else(|| self.source.whole(), |span| self.source.place(span));
             *place = Place { label: place.label.take(), chain: Vec::new(), ..found };
         }

@@ -260,8 +260,8 @@ impl Expander<'_> {
                 };
                 let hint = crate::config::Inactive {
                     identity: "".into(),
-                    condition: reason.condition.clone(),
-                    values: reason.values.clone(),
+                    condition: Arc::clone(&reason.condition),
+                    values: Arc::clone(&reason.values),
                     unknown_until: None,
                     condition_at: None,
                     place: (0, 0),
