@@ -117,7 +117,7 @@ fn to_json(loaded: &LoadedGraph, edges: &Edges, removals: &[Arc<str>]) -> Value 
     let inactive = |inactive: &config::Inactive| {
         json!({
             "resource": &*inactive.identity,
-            "condition": inactive.condition,
+            "condition": &*inactive.condition,
             "values": inactive.values.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
             "unknown_until": inactive.unknown_until,
         })

@@ -191,9 +191,9 @@ pub struct Inactive {
     /// The identity.
     pub identity: Arc<str>,
     /// The condition as written.
-    pub condition: String,
+    pub condition: Arc<str>,
     /// The names in the condition with their values.
-    pub values: Vec<(String, String)>,
+    pub values: Arc<[(String, String)]>,
     /// The missing value, such as `probe[old_tls]`; none if the condition is false.
     pub unknown_until: Option<String>,
     /// The file and the line of the condition, such as `web.yaml:12`; none for a resource without a condition.
@@ -216,8 +216,8 @@ impl Inactive {
     /// Returns the condition with the value behind each name.
     #[must_use]
     pub fn condition_with_values(&self) -> String {
-        let mut text = self.condition.clone();
-        for (name, value) in &self.values {
+        let mut text = self.condition.to_string();
+        for (name, value) in self.values.iter() {
             let at = text.match_indices(name.as_str()).find(|(at, _)| {
                 let rest = text.get(at + name.len()..).unwrap_or_default();
                 !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.')

@@ -6,7 +6,8 @@ use super::document::parse::parse_counted;
 use super::document::tree::{Node, Tree};
 use super::document::value_limit::{Contents, ValueCount};
 use super::problem::code::Code;
-use super::problem::{Problem, Problems, quoted};
+use super::problem::render::Rejected;
+use super::problem::{Place, Problem, Problems, quoted};
 use super::read::files;
 use super::read::refused_characters::check_characters;
 use super::scalar::Scalar;
@@ -22,6 +23,12 @@ use steadfast_resources::KindSet;
 
 /// The keys of a case.
 const KEYS: [&str; 5] = ["params", "facts", "resources", "inactive", "error"];
+/// The name of the graph that stands for a case.
+const GRAPH: &str = "the case";
+/// The number of lines of this graph before the parameters.
+const LINES_BEFORE_PARAMS: usize = 6;
+/// The number of spaces before a parameter in this graph.
+const INDENT_OF_PARAMS: usize = 4;
 /// The name of the instance under test.
 const INSTANCE: &str = "case";
 
@@ -50,8 +57,14 @@ pub fn test_module(folder: &Path, kinds: &KindSet) -> Result<Vec<CaseResult>, Pr
     cases.retain(|path| files::is_graph(path));
     cases.sort();
     if cases.is_empty() {
-        let what = "the module has no cases: expected files cases/*.yaml in its folder";
-        let hint = "a case has params, facts, and resources or an error";
+        let is_module = files::list_folder(&folder).iter().any(|path| files::is_graph(path));
+        let (what, hint) = if is_module {
+            let hint = "a case has params, facts, and resources or an error";
+            ("the module has no cases: expected files cases/*.yaml", hint)
+        } else {
+            let hint = "a module is a folder with a file that begins with `module: NAME`";
+            ("the folder is no module: it has no .yaml file", hint)
+        };
         let at = whole(&folder.display().to_string());
         return Err(Problem::new(Code::EmptyFolder, what).hint(hint).at(Some(at)));
     }
@@ -63,9 +76,10 @@ fn run_case((folder, file): (&Path, PathBuf), kinds: &KindSet) -> CaseResult {
     let display = file.display().to_string();
     let mut problems = Problems::default();
     let read = read_case(&file, &display, &mut problems);
-    let differences = if let Some((case, facts)) = read {
-        let options = Options { facts: Some(Arc::new(facts)), ..Options::new(kinds.clone()) };
-        compare_case(&case, &graph_of(folder, &case), &options)
+    let differences = if let Some(case) = read {
+        let facts = Some(Arc::new(case.facts.clone()));
+        let options = Options { facts, ..Options::new(kinds.clone()) };
+        compare_case(&case, &graph_of(folder, &case.json), &options)
     } else {
         let problems = problems.sorted(&[display]);
         let shown = |problem: &Problem| problem.with_source().trim_end().to_owned();
@@ -76,8 +90,45 @@ fn run_case((folder, file): (&Path, PathBuf), kinds: &KindSet) -> CaseResult {
     CaseResult { file, differences }
 }
 
+/// A case that was read.
+struct Case {
+    json: Json,
+    facts: Value,
+    source: SourceFile,
+    tree: Tree<'static>,
+}
+
+impl Case {
+    /// Returns a problem of the graph that stands for the case at its place in the case.
+    fn locate(&self, mut problem: Problem) -> Problem {
+        for place in problem.places.iter_mut().filter(|place| place.file == GRAPH) {
+            let number = (place.line as usize).checked_sub(LINES_BEFORE_PARAMS + 1);
+            let params = self.tree.root().and_then(|root| self.tree.entry(root, "params"));
+            let given = self.json.get("params").and_then(Json::as_object);
+            let name = number.and_then(|number| given?.keys().nth(number));
+            let param = name.and_then(|name| self.tree.entry(params?.1, name));
+            let is_key = place.column as usize <= INDENT_OF_PARAMS + 1;
+            let node = param.map(|(key, value)| if is_key { key } else { value });
+            let span = node.or_else(|| params.map(|(key, _)| key)).map(|node| self.tree.span(node));
+            let found = span.map_or_else(|| self.source.whole(), |span| self.source.place(span));
+            *place = Place { label: place.label.take(), chain: Vec::new(), ..found };
+        }
+        let is_of_host = |hint: &String| hint.starts_with("`steadfast doctor`");
+        if problem.hint.as_ref().is_some_and(is_of_host) {
+            problem = problem.hint("add it to `facts:` of the case");
+        }
+        problem
+    }
+
+    /// Returns a rejection with the places of the case.
+    fn locate_all(&self, rejected: Rejected) -> Rejected {
+        let problems = rejected.problems.into_iter().map(|it| self.locate(it)).collect();
+        Rejected { problems, ..rejected }
+    }
+}
+
 /// Reads a case and its facts; `None` after a problem.
-fn read_case(path: &Path, display: &str, problems: &mut Problems) -> Option<(Json, Value)> {
+fn read_case(path: &Path, display: &str, problems: &mut Problems) -> Option<Case> {
     let source = match files::read_used(path, display, (LARGEST, too_large)) {
         Ok(Some(source)) => source,
         Ok(None) => {
@@ -99,20 +150,31 @@ fn read_case(path: &Path, display: &str, problems: &mut Problems) -> Option<(Jso
     if problems.errors() > 0 {
         return None;
     }
-    let case = tree.root().map_or(Json::Null, |root| json_of(&tree, root));
-    let facts = match case.get("facts") {
+    let json = tree.root().map_or(Json::Null, |root| json_of(&tree, root));
+    let facts = match json.get("facts") {
         None | Some(Json::Null) => Ok(Value::Map(Shared::default())),
-        Some(facts) => Value::from_json(facts.clone()),
+        Some(facts) => checked_facts(facts),
     };
     match facts {
-        Ok(facts) => Some((case, facts)),
-        Err(error) => {
+        Ok(facts) => Some(Case { json, facts, source, tree }),
+        Err(wrong) => {
             let at = tree.root().and_then(|root| tree.entry(root, "facts"));
-            let place = at.map(|(key, _)| source.place(tree.span(key)));
-            let what = format!("the facts cannot be used: {error}");
-            problems.push(Problem::new(Code::Type, what).at(place));
+            for what in wrong {
+                let place = at.map(|(key, _)| source.place(tree.span(key)));
+                let hint = "`steadfast facts` lists the facts with their types";
+                problems.push(Problem::new(Code::Type, what).hint(hint).at(place));
+            }
             None
         }
+    }
+}
+
+/// Returns the facts of a case, or their problems.
+fn checked_facts(facts: &Json) -> Result<Value, Vec<String>> {
+    let wrong = |error: &dyn std::fmt::Display| vec![format!("the facts cannot be used: {error}")];
+    match Value::from_json(facts.clone()).map_err(|error| wrong(&error))? {
+        Value::Map(entries) => crate::facts::check_facts(entries.into_inner()),
+        other => Err(wrong(&format!("expected a map, found {}", other.value_type()))),
     }
 }
 
@@ -185,7 +247,7 @@ fn check_case((source, tree): (&SourceFile, &Tree<'static>), problems: &mut Prob
     }
 }
 
-/// Returns a graph that uses the module once. JSON is YAML.
+/// Returns a graph that uses the module once, with each parameter in a line of its own. JSON is YAML.
 fn graph_of(folder: &Path, case: &Json) -> String {
     let params = case.get("params").filter(|params| !params.is_null()).cloned();
     let params = params.unwrap_or_else(|| Json::Object(serde_json::Map::new()));
@@ -193,19 +255,31 @@ fn graph_of(folder: &Path, case: &Json) -> String {
     let secrets = params.as_object().into_iter().flatten().filter_map(|(_, value)| secret(value));
     let secrets: serde_json::Map<String, Json> =
         secrets.map(|name| (name, serde_json::json!({"file": "/dev/null"}))).collect();
-    let graph = serde_json::json!({
-        "graph": "test",
-        "secrets": secrets,
-        "modules": [{"use": folder, "as": INSTANCE, "with": params}],
-    });
-    graph.to_string()
+    let (folder, secrets) = (Json::from(folder.to_string_lossy()), Json::Object(secrets));
+    let mut graph = format!(
+        "graph: test\nsecrets: {secrets}\nmodules:\n- use: {folder}\n  as: {INSTANCE}\n  with:"
+    );
+    let given = params.as_object().filter(|given| !given.is_empty());
+    match given {
+        None => graph.push_str(&format!(" {params}\n")),
+        Some(given) => {
+            graph.push('\n');
+            for (name, value) in given {
+                let name = Json::from(name.as_str());
+                graph.push_str(&format!("{:INDENT_OF_PARAMS$}{name}: {value}\n", ""));
+            }
+        }
+    }
+    graph
 }
 
 /// Returns the differences between the expected and the found result.
-fn compare_case(case: &Json, graph: &str, options: &Options) -> Vec<String> {
+fn compare_case(case: &Case, graph: &str, options: &Options) -> Vec<String> {
     let source =
-        || SourceFile::new("the case", PathBuf::from("-"), PathBuf::from("/"), graph.to_owned());
+        || SourceFile::new(GRAPH, PathBuf::from("-"), PathBuf::from("/"), graph.to_owned());
     let loaded = compile((vec![source()], None), Problems::default(), options);
+    let loaded = loaded.map_err(|rejected| case.locate_all(rejected));
+    let case = &case.json;
     let loaded = match (loaded, case.get("error").and_then(Json::as_str)) {
         (Ok(_), Some(error)) => return vec![format!("expected the error \"{error}\", found none")],
         (Err(rejected), Some(error)) => {

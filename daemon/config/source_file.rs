@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use steadfast_resources::is_deceptive;
 
 /// A part of a file, in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Span {
     pub(super) start: u32,
     pub(super) end: u32,

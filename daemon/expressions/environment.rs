@@ -6,7 +6,7 @@ use crate::expressions::syntax::parse::shortened;
 use crate::expressions::value_type::{MapKey, ValueType};
 use crate::nearest_name::nearest;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// The names of one place: each root (`vars`, `facts`, `params`, `item`, `probe`) with its type, and the names that are
@@ -14,6 +14,10 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     roots: Vec<Root>,
+    /// The position of each root in the list.
+    positions: HashMap<String, usize>,
+    /// The parameters that are secrets.
+    secrets: Arc<BTreeMap<String, Option<String>>>,
     refused: Vec<(String, String)>,
     /// The maps whose keys differ between hosts, each with the advice about an absent key.
     open: Vec<(String, String)>,
@@ -61,12 +65,29 @@ impl Environment {
         value_type: impl Into<Arc<ValueType>>,
         about: Option<&str>,
     ) -> Self {
-        self.roots.retain(|root| root.name != name);
-        self.roots.push(Root {
+        let root = Root {
             name: name.to_owned(),
             value_type: value_type.into(),
             about: about.map(str::to_owned),
-        });
+        };
+        let position = self.positions.get(name).copied();
+        if let Some(known) = position.and_then(|position| self.roots.get_mut(position)) {
+            *known = root;
+        } else {
+            self.positions.insert(name.to_owned(), self.roots.len());
+            self.roots.push(root);
+        }
+        self
+    }
+
+    fn root(&self, name: &str) -> Option<&Root> {
+        self.positions.get(name).and_then(|position| self.roots.get(*position))
+    }
+
+    /// Names the parameters that are secrets, each with the name of its secret: an expression cannot use them.
+    #[must_use]
+    pub fn with_secret_params(mut self, secrets: Arc<BTreeMap<String, Option<String>>>) -> Self {
+        self.secrets = secrets;
         self
     }
 
@@ -136,7 +157,7 @@ impl Environment {
     /// Returns the type of a root.
     #[must_use]
     pub fn root_type(&self, name: &str) -> Option<&ValueType> {
-        self.roots.iter().find(|root| root.name == name).map(|root| &*root.value_type)
+        self.root(name).map(|root| &*root.value_type)
     }
 
     /// Returns the type of a dotted name.
@@ -154,7 +175,17 @@ impl Environment {
             Some((first, keys)) => (first.as_str(), keys),
             None => return Err(wrong("expected a name".to_owned())),
         };
-        let Some(root) = self.roots.iter().find(|root| root.name == first) else {
+        if let ("params", [param, ..]) = (first, keys)
+            && self.secrets.contains_key(param)
+        {
+            let param = shortened(param);
+            let message = format!("`params.{param}` is a secret: no expression can use it");
+            let hint = format!(
+                "a field takes {{from: params.{param}}}, a template values: {{{param}: {{from: params.{param}}}}}"
+            );
+            return Err(wrong(message).hint(hint));
+        }
+        let Some(root) = self.root(first) else {
             return Err(self.unknown_root(path, range));
         };
         let mut resolved =

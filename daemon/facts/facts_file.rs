@@ -8,6 +8,7 @@ use super::schema::find_fact;
 use super::table::SCHEMA;
 use super::value_count::MOST_VALUES;
 use crate::expressions::Value;
+use std::collections::BTreeMap;
 use std::path::Path;
 use steadfast_resources::host::input_trust::Reader;
 
@@ -52,9 +53,17 @@ fn read_facts(text: &str) -> Result<Value, Vec<String>> {
         }
         Err(message) => return Err(vec![message]),
     };
+    check_facts(top.into_inner())
+}
+
+/// Checks a map of facts against the schema. Facts that the map lacks are absent.
+///
+/// # Errors
+/// One message for each unknown fact and for each value that the schema refuses.
+pub fn check_facts(top: BTreeMap<String, Value>) -> Result<Value, Vec<String>> {
     let mut problems = Vec::new();
     let mut values = Vec::new();
-    for (name, value) in top.into_inner() {
+    for (name, value) in top {
         if find_fact(&name).is_some() {
             values.push((name, value));
             continue;

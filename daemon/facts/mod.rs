@@ -28,7 +28,7 @@ pub use changes::{
 };
 pub use check::{FactProblem, display_facts, refuse_display_fact};
 pub use collect::{Facts, collect};
-pub use facts_file::{FactsFileError, read_facts_file};
+pub use facts_file::{FactsFileError, check_facts, read_facts_file};
 pub use host_root::{HostRoot, SystemAnswers};
 pub use local::LOCAL_FACTS;
 pub use netlink::{AddressChanges, InterfaceAddress};

@@ -64,6 +64,64 @@ fn the_cases_of_a_module_run() {
     );
 }
 
+/// Runs the only case of a module; returns its differences.
+fn differences(module: &str, case: &str) -> String {
+    let tree = Tree::new(&[("m/m.yaml", module), ("m/cases/1.yaml", case)]);
+    let results = config::test_module(&tree.path("m"), &KindSet::of_this_build()).unwrap();
+    results[0].differences.join("\n")
+}
+
+/// Facts of a case that no host can have fail the case, with the nearest name.
+#[test]
+fn the_facts_of_a_case_are_checked() {
+    let module =
+        "module: m\nresources:\n  noop:\n  - {name: a, when: 'facts.os.codename == \"trixie\"'}\n";
+    let case = |facts: &str| {
+        differences(module, &format!("facts: {facts}\nresources: {{}}\ninactive: [\"noop[a]\"]\n"))
+    };
+    assert_eq!(case("{os: {codename: bookworm}}"), "");
+    let wrong = case("{os: {codename: 3}}");
+    assert!(wrong.contains("fact os.codename: expected string, found int"), "{wrong}");
+    let misspelt = case("{os: {codename: bookworm}, fqnd: db.example.org}");
+    assert!(misspelt.contains("no fact `fqnd`; nearest: `fqdn`"), "{misspelt}");
+    assert!(misspelt.contains("m/cases/1.yaml:1:1: "), "{misspelt}");
+    let absent = case("{hostname: web}");
+    assert!(absent.contains("the host has no value of `facts.os.codename`"), "{absent}");
+    assert!(absent.contains("hint: add it to `facts:` of the case"), "{absent}");
+}
+
+/// Wrong parameters are reported at their place in the case.
+#[test]
+fn wrong_parameters_of_a_case_are_reported_there() {
+    let module =
+        "module: m\nparams: {n: {type: int}, z: {type: int, default: 1}}\nresources: {noop: [a]}\n";
+    let wrong = differences(module, "resources: {}\nparams:\n  z: 2\n  n: many\n");
+    assert!(wrong.contains("m/cases/1.yaml:4:6: "), "{wrong}");
+    assert!(wrong.contains("`n` of module `m` (case) wants int"), "{wrong}");
+    let unknown = differences(module, "resources: {}\nparams: {n: 1, zz: 2}\n");
+    assert!(unknown.contains("m/cases/1.yaml:2:16: "), "{unknown}");
+    let missing = differences(module, "resources: {}\nparams: {z: 1}\n");
+    assert!(missing.contains("m/cases/1.yaml:2:10: "), "{missing}");
+    assert!(!missing.contains("/dev/null"), "{missing}");
+}
+
+/// A secret parameter in an expression or a template: the message names the form that takes secrets.
+#[test]
+fn secret_parameters_in_expressions_are_explained() {
+    let module = |field: &str| {
+        format!(
+            "module: m\nparams: {{k: {{type: secret}}, n: {{type: int, default: 3}}}}\nresources:\n  file:\n  - {{name: /a, {field}}}\n"
+        )
+    };
+    for field in ["owner: \"${params.k}\"", "template: {text: \"{{ params.k }}\"}"] {
+        let wrong = differences(&module(field), "params: {k: {secret: s}}\nresources: {}\n");
+        let expected = "`params.k` is a secret: no expression can use it";
+        let hint = "hint: a field takes {from: params.k}, a template values: {k: {from: params.k}}";
+        assert!(wrong.contains(expected) && wrong.contains(hint), "{wrong}");
+        assert!(!wrong.contains("no parameter"), "{wrong}");
+    }
+}
+
 /// A star for the instance names an exported resource of every use of a module, without the modules within.
 #[test]
 fn a_set_names_one_resource_of_every_instance() {

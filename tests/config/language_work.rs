@@ -1,7 +1,7 @@
 //! The work of a load: many small pieces of work together end soon, with a clear message.
 
 use crate::language::accepted;
-use crate::language_bounds::{lines, refused, refused_on_small_stack};
+use crate::language_bounds::{is_accepted_soon, lines, refused, refused_on_small_stack};
 
 const TOO_MUCH: &str = "the expressions and templates of the graph compute too much";
 
@@ -165,4 +165,31 @@ fn the_texts_of_written_templates_are_bounded() {
     let graph = format!("graph: g\nresources:\n  file:\n{many}");
     let large = format!("{{% for i in range(7000) %}}{}{{% endfor %}}", "x".repeat(1000));
     refused(&[("web.yaml", &graph), ("a.j2", &large)], "grow above 32 MiB");
+}
+
+/// Templates that each get very many names.
+#[test]
+fn many_names_of_templates_end_soon() {
+    let names = lines(50_000, |n| format!("n{n}: 1,"));
+    let items = lines(100, |n| format!("x{n},"));
+    let graph = |items: &str| {
+        format!(
+            "graph: g\nresources:\n  file:\n  - for_each: [{items}]\n    name: \"/a/${{item}}\"\n    template: {{text: a}}\n    with: {{{names}}}\n"
+        )
+    };
+    refused(&[("web.yaml", &graph(&items))], TOO_MUCH);
+    assert!(is_accepted_soon(&[("web.yaml", &graph("x1,x2,x3"))]));
+}
+
+/// Items with different keys, of which none is the one that an expression names.
+#[test]
+fn many_different_keys_of_items_end_soon() {
+    let start = std::time::Instant::now();
+    let map = |n: usize| format!("i{n}: {{{}}},", lines(10, |key| format!("k{n}_{key}: 1,")));
+    let maps = lines(2000, map);
+    let graph = format!(
+        "graph: g\nvars: {{l: {{{maps}}}}}\nresources:\n  noop:\n  - {{for_each: vars.l, name: \"${{item.value.zz}}\"}}\n"
+    );
+    refused(&[("web.yaml", &graph)], "items of `vars.l` have no `zz`; they have k0_0");
+    assert!(start.elapsed() < std::time::Duration::from_secs(8), "{:?}", start.elapsed());
 }

@@ -18,6 +18,7 @@ mod kind_examples;
 mod kinds;
 mod language;
 mod language_bounds;
+mod language_copies;
 mod language_expanded;
 mod language_hints;
 mod language_inactive;

@@ -6,11 +6,18 @@ use super::set_index::instances_around;
 use crate::config::document::Origin;
 use crate::config::problem::code::Code;
 use crate::config::problem::location::{DocumentInfo, Location};
-use crate::config::problem::{Place, Problem, quoted, shorten};
+use crate::config::problem::{Problem, quoted, shorten};
+use crate::config::source_file::{SourceFile, Span};
 use crate::nearest_name::nearest;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use steadfast_resources::ResourceId;
+
+/// The number of exports that a message looks at.
+const LISTED: usize = 9;
+
+/// The number of comparisons of names for all hints.
+const MOST_COMPARED: usize = 200_000;
 
 /// Returns the origins of all instances of modules.
 pub(super) fn exporters(documents: &[DocumentInfo]) -> HashMap<Arc<str>, Arc<Origin>> {
@@ -27,17 +34,19 @@ impl Validator<'_> {
             let below = viewer.strip_prefix(&*origin.instance);
             let outside = below.is_none_or(|rest| !rest.is_empty() && !rest.starts_with('/'));
             let inside = target.get(origin.instance.len() + 1..);
-            outside && inside.is_some_and(|inside| !origin.exports.iter().any(|it| it == inside))
+            outside && inside.is_some_and(|inside| !origin.exports.contains(inside))
         };
         let around = instances_around(target).filter_map(|it| self.exporters.get(it));
         let Some(origin) = around.into_iter().find(hides) else { return true };
         let inside = target.get(origin.instance.len() + 1..).unwrap_or_default();
         let name = ResourceId::parse(inside).map_or(inside, |id| id.name);
         let (name, module) = (shorten(name, 22), shorten(&origin.module, 18));
-        let exports = if origin.export_names.is_empty() {
+        let names = origin.exports.list.iter().take(LISTED).map(|export| export.name.as_str());
+        let names: Vec<&str> = names.collect();
+        let exports = if names.is_empty() {
             "it exports nothing".to_owned()
         } else {
-            format!("exports: {}", shorten(&origin.export_names.join(", "), 18))
+            format!("exports: {}", shorten(&names.join(", "), 18))
         };
         let what = format!("`{name}` is not exported by module `{module}`; {exports}");
         let hint = format!("add it to the module: exports: {{NAME: \"{}\"}}", quoted(inside));
@@ -51,32 +60,39 @@ impl Validator<'_> {
         if !self.whole {
             return;
         }
-        let mut missing: BTreeMap<(&str, u32, u32), (&Place, &str, &Origin)> = BTreeMap::new();
+        let mut missing: BTreeMap<(&str, Span), (&Arc<SourceFile>, &str, &Origin)> =
+            BTreeMap::new();
         let mut declared = HashSet::new();
         let inactive: HashSet<&str> = self.inactive.iter().map(DraftInactive::identity).collect();
+        let mut target = String::new();
         for origin in self.exporters.values() {
-            for (export, place) in origin.exports.iter().zip(&origin.export_places) {
-                let Some(place) = place else { continue };
-                let key = (place.file.as_str(), place.line, place.column);
-                let target = format!("{}/{export}", origin.instance);
+            for export in &origin.exports.list {
+                let Some((source, span)) = &export.at else { continue };
+                let key = (source.display.as_str(), *span);
+                target.clear();
+                target.extend([&*origin.instance, "/", &*export.target]);
                 let is_declared = self.numbers.contains_key(target.as_str())
                     || self.strangers.contains(&target)
                     || inactive.contains(target.as_str());
                 if is_declared {
                     declared.insert(key);
                 }
-                let known = missing.entry(key).or_insert((place, export, origin));
+                let known = missing.entry(key).or_insert((source, &export.target, origin));
                 if origin.instance < known.2.instance {
-                    *known = (place, export, origin);
+                    *known = (source, &export.target, origin);
                 }
             }
         }
         missing.retain(|key, _| !declared.contains(key));
-        for (place, export, origin) in missing.into_values() {
+        // The search among thousands of names takes long for thousands of exports.
+        let mut hints = MOST_COMPARED / self.numbers.len().max(1);
+        for ((_, span), (source, export, origin)) in missing {
             let inside = |identity: &Arc<str>| {
                 identity.strip_prefix(&*origin.instance)?.strip_prefix('/').map(str::to_owned)
             };
-            let own: Vec<String> = self.numbers.keys().filter_map(inside).collect();
+            let names = self.numbers.keys().take(if hints > 0 { usize::MAX } else { 0 });
+            hints = hints.saturating_sub(1);
+            let own: Vec<String> = names.filter_map(inside).collect();
             let near = nearest(export, own.iter().map(String::as_str));
             let hint = near.map_or_else(
                 || "declare the resource in the module, or remove the export".to_owned(),
@@ -86,7 +102,7 @@ impl Validator<'_> {
             let what =
                 format!("module `{module}` exports `{}`, and does not declare it", quoted(export));
             let problem = Problem::new(Code::Export, what).hint(hint);
-            self.problems.push(problem.at(Some(place.clone())));
+            self.problems.push(problem.at(Some(source.place(span))));
         }
     }
 }

@@ -373,8 +373,8 @@ impl Validator<'_> {
             |it: &DraftInactive| numbers.get(&it.identity).is_some_and(|number| *number >= FIRST);
         let listed = inactive.into_iter().filter(is_listed).map(|it| Inactive {
             identity: it.identity,
-            condition: it.reason.condition.clone(),
-            values: it.reason.values.clone(),
+            condition: Arc::clone(&it.reason.condition),
+            values: Arc::clone(&it.reason.values),
             unknown_until: it.reason.unknown_until.clone(),
             condition_at: it.reason.at.clone(),
             place: (sources(it.at.file), it.line),

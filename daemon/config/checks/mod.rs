@@ -438,14 +438,11 @@ impl Validator<'_> {
         index: usize,
     ) -> Own {
         let (atlas, problems) = (&self.atlas, &mut *self.problems);
-        let (semaphores, mut refused, mut own) = (&mut self.semaphores, Vec::new(), Vec::new());
+        let (semaphores, mut refused, mut own) = (&mut self.semaphores, Vec::new(), HashSet::new());
         let mut take = |text: &str, number| {
             let at = Location { file, part: Element::Semaphore(index, number) };
-            match semaphores.take(text, at, &own) {
-                Ok(id) => {
-                    own.push(id);
-                    return Some(id);
-                }
+            match semaphores.take(text, at, &mut own) {
+                Ok(id) => return Some(id),
                 Err(Refused::Wrong(problem)) => refused.push(problem.at(atlas.place(at))),
                 Err(Refused::Conflict(problem, first)) => {
                     let first = first.and_then(|first| atlas.labelled(first, "the other count"));

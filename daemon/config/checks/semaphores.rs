@@ -3,7 +3,7 @@
 use crate::config::problem::code::Code;
 use crate::config::problem::location::Location;
 use crate::config::problem::{Problem, quoted};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use steadfast_engine::SemaphoreId;
 
 /// The id of the semaphore that `--sema` puts around every vertex.
@@ -38,16 +38,18 @@ impl Semaphores {
     }
 
     /// Returns the number of a semaphore written as `id:count`, `id` or `:count`. `own` are the semaphores that the
-    /// resource has already: W-11 rejects an id that appears twice.
+    /// resource has already, to which the number is added: W-11 rejects an id that appears twice.
     pub(in crate::config) fn take(
         &mut self,
         text: &str,
         at: Location,
-        own: &[SemaphoreId],
+        own: &mut HashSet<SemaphoreId>,
     ) -> Result<SemaphoreId, Refused> {
         let (id, count) = parse(text).map_err(Refused::Wrong)?;
         let Some(number) = self.numbers.get(id).copied() else {
-            return Ok(self.add(id.to_owned(), count, Some(at)));
+            let number = self.add(id.to_owned(), count, Some(at));
+            own.insert(number);
+            return Ok(number);
         };
         match self.list.get(number.0 as usize) {
             Some((_, before, first)) if *before != count => {
@@ -58,7 +60,7 @@ impl Semaphores {
                 let hint = "use one count, or two different ids";
                 Err(Refused::Conflict(problem.hint(hint), *first))
             }
-            _ if own.contains(&number) => {
+            _ if !own.insert(number) => {
                 let what = format!("semaphore `{}` is listed twice on one resource", quoted(id));
                 let problem = Problem::new(Code::Semaphore, what);
                 Err(Refused::Wrong(

@@ -8,9 +8,8 @@ pub(super) mod parse;
 pub(super) mod tree;
 pub(super) mod value_limit;
 
-use super::problem::Place;
-use super::source_file::Span;
-use std::collections::HashMap;
+use super::source_file::{SourceFile, Span};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tree::Tree;
 
@@ -32,7 +31,7 @@ pub(super) struct Document {
 }
 
 /// The origin of a document: the instance of a module, and the uses that led to it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Origin {
     /// The instance, such as `shop` or `shop/tls`; empty outside of modules.
     pub(super) instance: Arc<str>,
@@ -40,12 +39,40 @@ pub(super) struct Origin {
     pub(super) chain: Vec<String>,
     /// The name of the module; empty outside of modules.
     pub(super) module: String,
-    /// The resources that other modules may name, as written: `file[vhost]`.
-    pub(super) exports: Vec<String>,
-    /// The places of the exports whose resources must be declared.
-    pub(super) export_places: Vec<Option<Place>>,
-    /// The names of the exports, as messages list them.
-    pub(super) export_names: Vec<String>,
+    /// The resources that other modules may name.
+    pub(super) exports: Arc<Exports>,
+}
+
+/// The exports of a module, which all its instances share.
+#[derive(Debug, Default)]
+pub(super) struct Exports {
+    /// The exports in the order of the files.
+    pub(super) list: Vec<Export>,
+    targets: HashSet<Arc<str>>,
+}
+
+/// A resource that other modules may name.
+#[derive(Debug)]
+pub(super) struct Export {
+    /// The name, as messages list it; an export without a name of its own has that of its resource.
+    pub(super) name: String,
+    /// The resource as written: `file[vhost]`.
+    pub(super) target: Arc<str>,
+    /// The file and the position; none for a kind whose names a loop or an expression makes.
+    pub(super) at: Option<(Arc<SourceFile>, Span)>,
+}
+
+impl Exports {
+    /// Creates the exports of a module.
+    pub(super) fn new(list: Vec<Export>) -> Self {
+        let targets = list.iter().map(|export| Arc::clone(&export.target)).collect();
+        Self { list, targets }
+    }
+
+    /// Returns true if a resource of the module is exported.
+    pub(super) fn contains(&self, target: &str) -> bool {
+        self.targets.contains(target)
+    }
 }
 
 /// The facts about one expanded resource that are not part of its YAML.
@@ -72,10 +99,10 @@ impl Note {
 /// The reason of an inactive resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Inactivity {
-    /// The condition as written.
-    pub(super) condition: String,
+    /// The condition as written, which the items of a loop share.
+    pub(super) condition: Arc<str>,
     /// The names in the condition with their values.
-    pub(super) values: Vec<(String, String)>,
+    pub(super) values: Arc<[(String, String)]>,
     /// The probe or resource whose value is missing; none if the condition is false.
     pub(super) unknown_until: Option<String>,
     /// The file and the line of the condition, if there is one.

@@ -31,6 +31,8 @@ const COPIES_OF_READ: usize = 2;
 /// The bytes that a map of a file, or one that an expression makes, takes besides its texts: its value and its type. A
 /// name of a variable stands for a map that exists, and makes none.
 const BYTES_OF_MAP: usize = 1536;
+/// The bytes that an entry of a map takes besides its texts.
+const BYTES_OF_ENTRY: usize = 128;
 /// The work that all expressions and templates of a graph may do together. One unit is an instruction, an item or 64
 /// bytes of data: about 45 ns.
 const MOST_WORK: u64 = 10_000_000;
@@ -116,6 +118,25 @@ impl Expander<'_> {
         }
         let what = format!("the values of the graph grow above {} MiB here", MOST_BYTES >> 20);
         self.exceed(context, context.tree().span(node), (&what, "a value"))
+    }
+
+    /// Counts a default that an item of a loop or an instance gets; returns false when the limit is exceeded.
+    pub(in crate::config::expand) fn count_default(
+        &mut self,
+        context: &Context,
+        node: usize,
+        (name, default): (&str, &Value),
+    ) -> bool {
+        let bytes = BYTES_OF_ENTRY
+            .saturating_add(name.len())
+            .saturating_add(bytes_of_result(default, true));
+        if self.has_bytes(bytes) {
+            return true;
+        }
+        let what = format!("the values of the graph grow above {} MiB here", MOST_BYTES >> 20);
+        let of =
+            format!("the defaults, of which one is `{}`,", crate::config::problem::quoted(name));
+        self.exceed(context, context.tree().span(node), (&what, &of))
     }
 
     /// Counts the items of a loop; returns false if there are more than a graph may have resources.

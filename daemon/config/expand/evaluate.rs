@@ -7,7 +7,7 @@ use super::outcome::Outcome;
 use super::sources::host_facts::Facts;
 use super::{Context, Expander};
 use crate::config::problem::code::Code;
-use crate::config::problem::{Problem, quoted};
+use crate::config::problem::{Problem, quoted, shorten};
 use crate::config::source_file::Span;
 use crate::expressions::{Expression, ExpressionError, Shared, Value, ValueType};
 use crate::nearest_name::nearest;
@@ -139,6 +139,12 @@ impl Context {
 /// The number of comparisons of words for hints that name the nearest one: the search among thousands of names takes
 /// long for thousands of problems.
 const MOST_COMPARED: usize = 200_000;
+
+/// The number of keys that a message looks at.
+const LISTED: usize = 9;
+
+/// The bytes of an expression that are looked at several times for one unit of work.
+const BYTES_OF_WORK: u64 = 16;
 
 /// An expression in a file: its text, and the place of its first byte.
 #[derive(Clone, Copy, Debug)]
@@ -279,7 +285,8 @@ impl Expander<'_> {
         }
         let cache = (context.is_module(), &self.cache);
         let result = with_values(&context.scope, cache, |values| expression.evaluate(values));
-        if !self.count_work(context, written.span_at(0), 1) {
+        let work = 1 + written.text.len() as u64 / BYTES_OF_WORK;
+        if !self.count_work(context, written.span_at(0), work) {
             return Outcome::Failed;
         }
         match result {
@@ -423,12 +430,16 @@ impl Expander<'_> {
             for step in name.split('.').skip(1) {
                 let ValueType::Map(keys) = of_type else { break };
                 let Some(key) = keys.get(step) else {
-                    let known: Vec<&str> = keys.keys().map(String::as_str).collect();
-                    let of = quoted(&item.of);
-                    let what =
-                        format!("items of `{of}` have no `{step}`; they have {}", known.join(", "));
-                    let most = if_hints.map_or(0, |()| known.len());
-                    let near = nearest(step, known.iter().copied().take(most));
+                    let known = || keys.keys().map(String::as_str);
+                    let listed: Vec<&str> = known().take(LISTED).collect();
+                    let (of, key) = (shorten(&item.of, 22), shorten(step, 20));
+                    let listed = shorten(&listed.join(", "), 22);
+                    let what = format!("items of `{of}` have no `{key}`; they have {listed}");
+                    // The search among thousands of keys takes long for thousands of items.
+                    let is_long =
+                        self.problems.errors().saturating_mul(keys.len()) >= MOST_COMPARED;
+                    let most = if_hints.filter(|()| !is_long).map_or(0, |()| keys.len());
+                    let near = nearest(step, known().take(most));
                     let hint = near.map(|near| format!("did you mean `{near}`?"));
                     let at = written.text.find(step).unwrap_or_default();
                     let problem = Problem::new(Code::Loop, what).hint_if(hint);

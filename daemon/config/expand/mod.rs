@@ -141,6 +141,8 @@ struct Expander<'a> {
     uses: UseRecord,
     /// The declared probes by instance.
     probes: HashMap<Arc<str>, DeclaredProbes>,
+    /// The texts of conditions, by source file and node.
+    conditions: HashMap<(usize, usize), Arc<str>>,
     /// The comparisons that a warning names: the file, and the offsets of the expression and in it.
     doubted: HashSet<(usize, u32, usize)>,
 }
@@ -218,6 +220,7 @@ fn new_expander<'a>(
         is_complete: true,
         uses: UseRecord::default(),
         probes: HashMap::new(),
+        conditions: HashMap::new(),
         doubted: HashSet::new(),
     }
 }

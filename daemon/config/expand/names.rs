@@ -127,6 +127,7 @@ pub(super) fn environment(
     }
     if let Some(params) = &scope.params {
         environment = environment.with_root("params", Arc::clone(&params.value_type));
+        environment = environment.with_secret_params(Arc::clone(&scope.secrets));
     }
     if let Some(item) = &scope.item {
         let about = format!("items of `{}`", quoted(&item.of));

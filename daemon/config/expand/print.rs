@@ -97,7 +97,7 @@ impl Printer<'_> {
             }
         }
         let mut known: Vec<&str> = Vec::new();
-        for document in documents().filter(|document| !document.origin.exports.is_empty()) {
+        for document in documents().filter(|document| !document.origin.exports.list.is_empty()) {
             let instance = &*document.origin.instance;
             if known.contains(&instance) {
                 continue;
@@ -106,8 +106,8 @@ impl Printer<'_> {
                 write_line(text, 0, &format!("{exported}:"));
             }
             known.push(instance);
-            let names: Vec<String> =
-                document.origin.exports.iter().map(|name| json(name)).collect();
+            let exports = document.origin.exports.list.iter();
+            let names: Vec<String> = exports.map(|export| json(&export.target)).collect();
             write_line(text, 2, &format!("{}: [{}]", json(instance), names.join(", ")));
         }
     }

@@ -5,7 +5,7 @@
 use super::copy_nodes;
 use crate::config::ast::Relation;
 use crate::config::document::tree::{Node, Tree};
-use crate::config::document::{Document, Inactivity, ModuleEdge, Note, Origin};
+use crate::config::document::{Document, Export, Exports, Inactivity, ModuleEdge, Note, Origin};
 use crate::config::problem::Problems;
 use crate::config::source_file::SourceFile;
 use std::collections::BTreeMap;
@@ -90,24 +90,25 @@ fn text_at(tree: &Tree<'static>, node: usize, key: &str) -> Option<String> {
 }
 
 /// Reads the exports by instance.
-fn read_exports(tree: &Tree<'static>, root: usize) -> BTreeMap<String, Vec<String>> {
+fn read_exports(tree: &Tree<'static>, root: usize) -> BTreeMap<String, Arc<Exports>> {
     let Some((_, exported)) = tree.entry(root, "exported") else { return BTreeMap::new() };
-    let texts = |node: usize| match tree.node(node) {
-        Some(Node::List(items)) => items
-            .iter()
-            .filter_map(|item| tree.scalar(*item).map(|it| it.text.to_string()))
-            .collect(),
-        _ => Vec::new(),
+    let one = |item: &usize| {
+        let target = tree.scalar(*item)?.text.as_ref();
+        Some(Export { name: target.to_owned(), target: target.into(), at: None })
+    };
+    let all = |node: usize| match tree.node(node) {
+        Some(Node::List(items)) => Arc::new(Exports::new(items.iter().filter_map(one).collect())),
+        _ => Arc::default(),
     };
     let entry =
-        |(key, value): &(usize, usize)| Some((tree.scalar(*key)?.text.to_string(), texts(*value)));
+        |(key, value): &(usize, usize)| Some((tree.scalar(*key)?.text.to_string(), all(*value)));
     tree.entries(exported).iter().filter_map(entry).collect()
 }
 
 struct PartReader {
     tree: Tree<'static>,
     own_base: PathBuf,
-    exports: BTreeMap<String, Vec<String>>,
+    exports: BTreeMap<String, Arc<Exports>>,
     parts: Vec<Part>,
 }
 
@@ -126,14 +127,8 @@ impl PartReader {
         } else {
             vec![format!("in the instance {instance}")]
         };
-        let origin = Origin {
-            instance: instance.into(),
-            chain,
-            module: instance.to_owned(),
-            export_names: exports.clone(),
-            export_places: Vec::new(),
-            exports,
-        };
+        let origin =
+            Origin { instance: instance.into(), chain, module: instance.to_owned(), exports };
         // An instance without resources is not printed: a set of its resources is no mistake.
         let origin = Arc::new(origin);
         let document = Document { origin, loops_modules: true, ..Document::default() };
@@ -206,7 +201,7 @@ impl PartReader {
                 self.tree.entries(values).iter().filter_map(one).collect()
             });
             Arc::new(Inactivity {
-                condition: text("condition").unwrap_or_default(),
+                condition: text("condition").unwrap_or_default().into(),
                 values: values.unwrap_or_default(),
                 unknown_until: text("unknown_until"),
                 at: text("at"),

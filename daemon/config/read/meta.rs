@@ -9,6 +9,7 @@ use crate::config::problem::Problem;
 use crate::config::problem::code::Code;
 use crate::config::problem::location::{Element, Location};
 use crate::config::source_file::Span;
+use std::collections::HashSet;
 use std::fmt::Display;
 
 /// Returns the advice for a key that stands beside `meta` and not below it.
@@ -64,13 +65,11 @@ impl<'t> Reader<'t, '_> {
     ) -> Option<FieldValues> {
         let mut spots = ResourceSpots::default();
         let given = self.meta(entry, what, &mut spots)?;
-        let (mut semaphores, mut own, mut said) = (Semaphores::default(), Vec::new(), Vec::new());
+        let (mut semaphores, mut own, mut said) =
+            (Semaphores::default(), HashSet::new(), Vec::new());
         let at = Location { file: 0, part: Element::Name(0) };
-        let mut take = |text: &str, _| match semaphores.take(text, at, &own) {
-            Ok(id) => {
-                own.push(id);
-                Some(id)
-            }
+        let mut take = |text: &str, _| match semaphores.take(text, at, &mut own) {
+            Ok(id) => Some(id),
             Err(Refused::Wrong(problem) | Refused::Conflict(problem, _)) => {
                 said.push(("sema", problem));
                 None

@@ -154,8 +154,10 @@ impl Template {
         let mut problems = Vec::new();
         for (name, error) in unknown {
             let offset = find_name(&source, name);
+            let is_secret = error.message.contains(" is a secret");
             let near = crate::nearest_name::nearest(name, known.iter().copied());
-            let hint = near.map(|near| format!("nearest: `{near}`")).or(error.hint);
+            let near = near.filter(|_| !is_secret).map(|near| format!("nearest: `{near}`"));
+            let hint = near.or(error.hint);
             let usual = || "a value of the graph comes in by `with: {name: value}`".to_owned();
             let mut problem = error_at(&self.name, &source, offset, error.message);
             problem.hint = hint.or_else(|| Some(usual()));

@@ -41,11 +41,15 @@ impl Expander<'_> {
     ) -> Option<Arc<ParamsAtLoad>> {
         let used = self.used.clone();
         let mut given = self.given_params(&context.at_load(), item, &module.params)?;
-        self.used = used;
         if given.is_wrong {
+            self.used = used;
             return None;
         }
-        let values = self.complete_params(context, node, (what, &mut given), module)?;
+        let values = self.complete_params(context, node, (what, &mut given), module);
+        let is_over = self.used.is_over;
+        self.used = used;
+        self.used.is_over = is_over;
+        let values = values?;
         let (value, value_type) =
             (Arc::new(Value::Map(values.into())), Arc::clone(&module.param_types));
         let probe_params = Arc::new(given.of_probes);
@@ -68,9 +72,7 @@ impl Expander<'_> {
             instance: Arc::clone(instance),
             chain,
             module: module.name.clone(),
-            exports: module.exports.clone(),
-            export_places: module.export_places.clone(),
-            export_names: module.export_names.clone(),
+            exports: Arc::clone(&module.exports),
         })
     }
 

@@ -1,6 +1,5 @@
 //! The metaparameters of a use: the defaults for each resource of its instance.
 
-use crate::config::document::Document;
 use crate::config::document::tree::{Node, Tree};
 use crate::config::expand::values::push_value;
 use crate::config::expand::{Context, Expander};
@@ -44,6 +43,9 @@ impl Expander<'_> {
             None => return None,
         };
         let map = tree.push(map, context.tree().span(node));
+        if !self.count_copies(context, node, tree.bytes()) {
+            return None;
+        }
         let errors = self.problems.errors();
         let notes = HashMap::new();
         let mut reader = Reader {
@@ -62,37 +64,57 @@ impl Expander<'_> {
         self.is_complete &= !is_wrong;
         (!is_wrong).then_some(values)
     }
+
+    /// Adds the metaparameters of a use to each resource that does not set them, in the documents from `first` on.
+    pub(super) fn add_meta_defaults(
+        &mut self,
+        context: &Context,
+        (item, first): (usize, usize),
+        values: &[(String, Value)],
+    ) -> Option<()> {
+        let numbers = if values.is_empty() { 0..0 } else { first..self.documents.len() };
+        for number in numbers {
+            let Some(document) = self.documents.get(number) else { continue };
+            let resources: Vec<usize> = document.notes.keys().copied().collect();
+            for resource in resources {
+                let Some(document) = self.documents.get_mut(number) else { continue };
+                let before = document.tree.bytes();
+                add_defaults(&mut document.tree, resource, values);
+                let bytes = document.tree.bytes().saturating_sub(before);
+                if !self.count_copies(context, item, bytes) {
+                    return None;
+                }
+            }
+        }
+        Some(())
+    }
 }
 
-/// Adds the metaparameters of a use to each resource that does not set them.
-pub(super) fn add_meta_defaults(document: &mut Document, values: &[(String, Value)]) {
-    let items: Vec<usize> = document.notes.keys().copied().collect();
-    let tree = &mut document.tree;
-    for item in items {
-        let span = tree.span(item);
-        if !matches!(tree.node(item), Some(Node::Map(_))) {
-            continue;
+/// Adds metaparameters to a resource that does not set them.
+fn add_defaults(tree: &mut Tree<'static>, resource: usize, values: &[(String, Value)]) {
+    let span = tree.span(resource);
+    if !matches!(tree.node(resource), Some(Node::Map(_))) {
+        return;
+    }
+    let own = tree.entry(resource, "meta").map(|(_, node)| node);
+    let own_keys: Vec<String> = own.map_or_else(Vec::new, |own| {
+        let key = |(key, _): &(usize, usize)| Some(tree.scalar(*key)?.text.to_string());
+        tree.entries(own).iter().filter_map(key).collect()
+    });
+    let mut added = Vec::new();
+    for (name, value) in values.iter().filter(|(name, _)| !own_keys.contains(name)) {
+        let key = tree.push_text(name.clone(), true, span);
+        added.push((key, push_value(tree, value, span)));
+    }
+    if let Some(own) = own {
+        if let Some(Node::Map(pairs)) = tree.node_mut(own) {
+            pairs.extend(added);
         }
-        let own = tree.entry(item, "meta").map(|(_, node)| node);
-        let own_keys: Vec<String> = own.map_or_else(Vec::new, |own| {
-            let key = |(key, _): &(usize, usize)| Some(tree.scalar(*key)?.text.to_string());
-            tree.entries(own).iter().filter_map(key).collect()
-        });
-        let mut added = Vec::new();
-        for (name, value) in values.iter().filter(|(name, _)| !own_keys.contains(name)) {
-            let key = tree.push_text(name.clone(), true, span);
-            added.push((key, push_value(tree, value, span)));
-        }
-        if let Some(own) = own {
-            if let Some(Node::Map(pairs)) = tree.node_mut(own) {
-                pairs.extend(added);
-            }
-        } else {
-            let key = tree.push_text("meta".to_owned(), true, span);
-            let map = tree.push(Node::Map(added), span);
-            if let Some(Node::Map(pairs)) = tree.node_mut(item) {
-                pairs.push((key, map));
-            }
+    } else {
+        let key = tree.push_text("meta".to_owned(), true, span);
+        let map = tree.push(Node::Map(added), span);
+        if let Some(Node::Map(pairs)) = tree.node_mut(resource) {
+            pairs.push((key, map));
         }
     }
 }

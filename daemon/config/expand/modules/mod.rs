@@ -12,9 +12,8 @@ pub(in crate::config::expand) mod uses;
 
 use crate::config::ast::Relation;
 use crate::config::document::tree::Node;
-use crate::config::document::{Document, ModuleEdge};
+use crate::config::document::{Document, Exports, ModuleEdge};
 use crate::config::expand::evaluate::{Root, Scope};
-use crate::config::expand::modules::meta::add_meta_defaults;
 use crate::config::expand::modules::params::{Declaration, DeclaredType};
 use crate::config::expand::names::{is_from_probe, missing_value};
 use crate::config::expand::outcome::Outcome;
@@ -22,7 +21,7 @@ use crate::config::expand::resources::conditions::Condition;
 use crate::config::expand::resources::with_item;
 use crate::config::expand::{Context, Expander, Parsed};
 use crate::config::problem::code::Code;
-use crate::config::problem::{Place, Problem, quoted};
+use crate::config::problem::{Problem, quoted};
 use crate::expressions::{Value, ValueType};
 use crate::nearest_name::nearest;
 use std::collections::BTreeMap;
@@ -49,6 +48,9 @@ const FOREIGN_KEYS: [(&str, &str); 12] = [
     ("loop", "for_each"),
 ];
 
+/// The work of an export of an instance: the check that a resource is declared.
+const WORK_OF_EXPORT: u64 = 6;
+
 /// A module: its files and declarations.
 pub(in crate::config::expand) struct Module {
     pub(in crate::config::expand) name: String,
@@ -56,11 +58,7 @@ pub(in crate::config::expand) struct Module {
     pub(in crate::config::expand) params: BTreeMap<String, Declaration>,
     pub(in crate::config::expand) param_types: Arc<ValueType>,
     /// The resources and probes that other files may name.
-    pub(in crate::config::expand) exports: Vec<String>,
-    /// The places of the exports; none for a kind whose names a loop or an expression makes.
-    pub(in crate::config::expand) export_places: Vec<Option<Place>>,
-    /// The names of the exports; an export without a name of its own has that of its resource.
-    pub(in crate::config::expand) export_names: Vec<String>,
+    pub(in crate::config::expand) exports: Arc<Exports>,
 }
 
 /// The values that a use gives to the parameters.
@@ -193,6 +191,10 @@ impl Expander<'_> {
         } else {
             None
         };
+        let exports = module_ref.exports.list.len() as u64;
+        if !self.count_work(context, context.tree().span(item), exports * WORK_OF_EXPORT) {
+            return None;
+        }
         let origin = Self::instance_origin(context, item, (&instance, module_ref));
         self.add_module_edges(context, item, &instance, document);
         self.add_probe_edges(context, item, &instance, document);
@@ -217,10 +219,7 @@ impl Expander<'_> {
                 return None;
             }
         }
-        for document in self.documents.iter_mut().skip(first).filter(|_| !meta.is_empty()) {
-            add_meta_defaults(document, &meta);
-        }
-        Some(())
+        self.add_meta_defaults(context, (item, first), &meta)
     }
 
     /// Returns the name of an instance, and its name with those of the instances around it.

@@ -1,7 +1,7 @@
 //! The files of a module: each module is read once, at its first use.
 
-use crate::config::document::Origin;
 use crate::config::document::tree::Node;
+use crate::config::document::{Export, Exports, Origin};
 use crate::config::expand::modules::{Loaded, Module};
 use crate::config::expand::{Context, Expander, MODULE_KEYS};
 use crate::config::problem::code::Code;
@@ -89,15 +89,14 @@ impl Expander<'_> {
             files: files.clone(),
             params: BTreeMap::new(),
             param_types: Arc::new(ValueType::Unknown),
-            exports: Vec::new(),
-            export_places: Vec::new(),
-            export_names: Vec::new(),
+            exports: Arc::default(),
         };
+        let mut exports = Vec::new();
         for parsed in files {
             let mut inner = self.context_of(parsed);
             inner.origin = Arc::new(Origin { instance: "module".into(), ..Origin::default() });
             self.check_keys(&inner, &MODULE_KEYS);
-            is_wrong |= self.read_module_keys(&inner, &mut module).is_none();
+            is_wrong |= self.read_module_keys(&inner, (&mut module, &mut exports)).is_none();
         }
         if is_wrong {
             return None;
@@ -108,13 +107,18 @@ impl Expander<'_> {
             self.report(context, node, Problem::new(Code::Include, what).hint(hint));
             return None;
         }
-        module.forget_computed_exports();
+        module.forget_computed_exports(&mut exports);
+        module.exports = Arc::new(Exports::new(exports));
         module.param_types =
             Arc::new(crate::config::expand::modules::params::type_of(&module.params));
         Some(module)
     }
 
-    fn read_module_keys(&mut self, context: &Context, module: &mut Module) -> Option<()> {
+    fn read_module_keys(
+        &mut self,
+        context: &Context,
+        (module, all_exports): (&mut Module, &mut Vec<Export>),
+    ) -> Option<()> {
         let root = context.tree().root()?;
         if let Some((_, node)) = context.tree().entry(root, "module") {
             context.text_of(node).unwrap_or_default().clone_into(&mut module.name);
@@ -132,9 +136,8 @@ impl Expander<'_> {
             for (name, value) in exports {
                 let texts = (context.text_of(name), context.text_of(value));
                 let (Some(name), Some(text)) = texts else { continue };
-                module.export_names.push(name.to_owned());
-                module.exports.push(text.to_owned());
-                module.export_places.push(Some(context.place(context.tree().span(value))));
+                let at = Some((Arc::clone(&context.parsed.file), context.tree().span(value)));
+                all_exports.push(Export { name: name.to_owned(), target: text.into(), at });
             }
         }
         Some(())
@@ -144,7 +147,7 @@ impl Expander<'_> {
 impl Module {
     /// Omits the places of exports whose kind has names that a loop or an expression makes, and those of modules
     /// within: an empty list makes none.
-    fn forget_computed_exports(&mut self) {
+    fn forget_computed_exports(&self, exports: &mut [Export]) {
         let mut computed = BTreeSet::new();
         for tree in self.files.iter().map(|parsed| &parsed.tree) {
             let resources = tree.root().and_then(|root| tree.entry(root, "resources"));
@@ -160,11 +163,11 @@ impl Module {
                 }
             }
         }
-        for (export, place) in self.exports.iter().zip(&mut self.export_places) {
+        for export in exports {
             let is_computed =
                 |id: ResourceId<'_>| !id.instance.is_empty() || computed.contains(id.kind);
-            if ResourceId::parse(export).is_some_and(is_computed) {
-                *place = None;
+            if ResourceId::parse(&export.target).is_some_and(is_computed) {
+                export.at = None;
             }
         }
     }

@@ -404,7 +404,14 @@ impl Expander<'_> {
                         }
                     }
                 }
-                None if declaration.may_be_absent() => declaration.default.clone(),
+                None if declaration.may_be_absent() => {
+                    if let Some(default) = &declaration.default
+                        && !self.count_default(context, node, (name, default))
+                    {
+                        return None;
+                    }
+                    declaration.default.clone()
+                }
                 None => {
                     let problem = format!("{what} lacks `{}`", quoted(name));
                     let hint =

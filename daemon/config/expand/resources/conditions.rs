@@ -3,7 +3,7 @@
 use crate::config::document::Inactivity;
 use crate::config::document::tree::Node;
 use crate::config::expand::evaluate::Written;
-use crate::config::expand::names::value_of;
+use crate::config::expand::names::value_ref;
 use crate::config::expand::outcome::Outcome;
 use crate::config::expand::values::shown;
 use crate::config::expand::{Context, Expander};
@@ -12,6 +12,9 @@ use crate::config::problem::code::Code;
 use crate::config::problem::{Place, Problem, quoted};
 use crate::expressions::{Expression, Value, ValueType};
 use std::sync::Arc;
+
+/// The bytes that a name of a condition with its value takes besides their texts.
+const BYTES_OF_VALUE: usize = 64;
 
 /// The keys of an assertion.
 pub(in crate::config::expand) const ASSERT_KEYS: [&str; 2] = ["that", "message"];
@@ -39,7 +42,7 @@ fn without_braces(context: &Context, text: &str) -> String {
     }
     inner.push_str(rest);
     let inner = inner.trim().to_owned();
-    let root = crate::config::expand::names::value_ref(&context.scope, &format!("vars.{inner}"));
+    let root = value_ref(&context.scope, &format!("vars.{inner}"));
     if root.is_some() { format!("vars.{inner}") } else { inner }
 }
 
@@ -54,8 +57,14 @@ fn truth_of_literal(text: &str) -> Option<&'static str> {
 
 /// Returns the file and the line of a condition.
 fn place_of(context: &Context, node: usize) -> String {
-    let place = context.place(context.tree().span(node));
-    format!("{}:{}", place.file, place.line)
+    let file = &context.parsed.file;
+    format!("{}:{}", file.display, file.line(context.tree().span(node).start))
+}
+
+/// Returns the bytes of the names and the values of a condition, which each item of a loop has for itself.
+fn bytes_of_values(inactivity: &Inactivity) -> usize {
+    let bytes = |(name, value): &(String, String)| BYTES_OF_VALUE + name.len() + value.len();
+    inactivity.values.iter().map(bytes).fold(0, usize::saturating_add)
 }
 
 impl Expander<'_> {
@@ -102,8 +111,8 @@ impl Expander<'_> {
                         continue;
                     }
                     failed = failed.or_else(|| {
-                        let (condition, unknown_until) = (text.clone(), Some(until));
-                        let at = Some(place_of(context, item));
+                        let condition = self.shared_condition(context, item, &text);
+                        let (unknown_until, at) = (Some(until), Some(place_of(context, item)));
                         Some(Inactivity { condition, unknown_until, at, ..Inactivity::default() })
                     });
                 }
@@ -111,10 +120,17 @@ impl Expander<'_> {
             }
             texts.push(text);
         }
+        let bytes = failed.as_ref().map_or(0, bytes_of_values);
+        if bytes > 0 && !self.count_copies(context, node, bytes) {
+            return Condition::Wrong;
+        }
         match failed {
             _ if is_wrong => Condition::Wrong,
             Some(inactivity) => Condition::Fails(Arc::new(inactivity)),
-            None => Condition::Holds(texts.join(" and ").into()),
+            None => {
+                let text = texts.join(" and ");
+                Condition::Holds(self.shared_condition(context, node, &text))
+            }
         }
     }
 
@@ -195,16 +211,22 @@ impl Expander<'_> {
             name == "facts.machine_id" || name.rsplit('.').next().is_some_and(names_secret)
         };
         let value = |name: String| {
-            let value = value_of(&context.scope, &name)?;
-            let value = if is_private(&name) { "not shown".to_owned() } else { shown(&value) };
+            let value = value_ref(&context.scope, &name)?;
+            let value = if is_private(&name) { "not shown".to_owned() } else { shown(value) };
             Some((name, value))
         };
         Inactivity {
-            condition: text.trim().to_owned(),
+            condition: self.shared_condition(context, node, text),
             values: names.into_iter().filter_map(value).collect(),
             unknown_until: None,
             at: Some(place_of(context, node)),
         }
+    }
+
+    /// Returns the text of a condition, which all items of a loop and all instances of a module share.
+    fn shared_condition(&mut self, context: &Context, node: usize, text: &str) -> Arc<str> {
+        let at = (context.parsed.source, node);
+        Arc::clone(self.conditions.entry(at).or_insert_with(|| text.trim().into()))
     }
 
     /// Checks `assert:`, a list of `{that: EXPR, message: …}`.
@@ -238,8 +260,8 @@ impl Expander<'_> {
                 };
                 let hint = crate::config::Inactive {
                     identity: "".into(),
-                    condition: reason.condition.clone(),
-                    values: reason.values.clone(),
+                    condition: Arc::clone(&reason.condition),
+                    values: Arc::clone(&reason.values),
                     unknown_until: None,
                     condition_at: None,
                     place: (0, 0),

@@ -68,6 +68,9 @@ impl Expander<'_> {
             };
             // All problems are reported in one run.
             let Some(value) = value else {
+                if self.used.is_over {
+                    return None;
+                }
                 is_wrong = true;
                 continue;
             };

@@ -19,6 +19,9 @@ use steadfast_resources::KindSpec;
 pub(in crate::config::expand) const KEYS: [&str; 3] = ["template", "with", "values"];
 /// The mark around the name of a value in a rendered template. No template can contain this character.
 const MARK: char = '\u{fdd0}';
+/// The work of a name that a template gets: its type and its value.
+const WORK_OF_NAME: u64 = 20;
+
 /// The names that a template gets from its resource.
 #[derive(Default)]
 struct Names {
@@ -245,6 +248,10 @@ impl Expander<'_> {
         let known: Vec<&str> =
             names.with.keys().chain(names.marks.keys()).map(String::as_str).collect();
         let mut types = environment(&context.scope, (context.is_module(), uses_facts), &self.cache);
+        let span = context.tree().span(node);
+        if !self.count_work(context, span, (names.with.len() as u64).saturating_mul(WORK_OF_NAME)) {
+            return Outcome::Failed;
+        }
         for (name, value) in &names.with {
             types = types.with_root(name, value.value_type());
         }

@@ -136,7 +136,7 @@ impl Expander<'_> {
             return Outcome::Failed;
         }
         let base = self.value_of_definition(name, lowest);
-        if lowest.layer == highest.layer && lowest.place() == highest.place() {
+        if lowest.layer == highest.layer && lowest.is_same(highest) {
             return base;
         }
         let base = match base {

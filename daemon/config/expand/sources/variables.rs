@@ -226,9 +226,14 @@ impl Expander<'_> {
                     .is_some_and(|it| it.iter().any(|d| d.layer == 0));
             if is_twice {
                 let what = format!("the variable `{}` is given twice", quoted(&name));
-                let first = self.variables.defined.get(&name).and_then(|it| it.first()?.place());
-                let problem = Problem::new(Code::DuplicateKey, what).hint("keep one of them");
-                let problem = problem.at(Some(context.place(context.tree().span(key)))).at(first);
+                let mut problem = Problem::new(Code::DuplicateKey, what).hint("keep one of them");
+                // The places of a problem that is only counted are not computed.
+                if !self.problems.is_full() {
+                    let known = self.variables.defined.get(&name);
+                    let first = known.and_then(|it| it.first()?.place());
+                    let place = context.place(context.tree().span(key));
+                    problem = problem.at(Some(place)).at(first);
+                }
                 self.is_complete = false;
                 self.problems.push(problem);
                 continue;
@@ -312,6 +317,17 @@ impl Expander<'_> {
 }
 
 impl Definition {
+    /// Returns true for a definition at the same place. The places themselves take long for thousands of variables.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        match (&self.written, &other.written) {
+            (Source::Node(context, node), Source::Node(of_other, other)) => {
+                Arc::ptr_eq(&context.parsed, &of_other.parsed) && node == other
+            }
+            (Source::Text(_), Source::Text(_)) => true,
+            _ => false,
+        }
+    }
+
     pub(super) fn place(&self) -> Option<Place> {
         match &self.written {
             Source::Node(context, node) => Some(context.place(context.tree().span(*node))),
