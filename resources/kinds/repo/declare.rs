@@ -59,7 +59,7 @@ pub(super) fn build(
     let mut elements: Vec<Arc<dyn Resource>> = vec![Arc::new(Declaration {
         file: Arc::clone(&file),
         lists,
-        is_unread: is_unread.clone(),
+        is_unread: Arc::clone(&is_unread),
     })];
     if source.enabled {
         elements.push(Arc::new(Lists {
