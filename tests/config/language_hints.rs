@@ -116,18 +116,6 @@ fn hints_for_foreign_words_repeat_the_value() {
             "write: refresh: restart, and notify: [\"svc[NAME]\"] in the resource that changes",
         ),
         ("svc", "state: \"on\"", "write: state: running"),
-        ("file", "src: x.j2", "write: template: x.j2"),
-        ("unit", "source: x.service", "write: content: x.service"),
-        (
-            "firewall",
-            "port: 22",
-            "use `content` with the rules of nftables: `steadfast explain firewall`",
-        ),
-        ("timer", "calendar: daily", "use `interval: 1h`, or a `unit` NAME.timer with OnCalendar"),
-        ("file", "vars: {x: 1}", "use `vars` at the top of the graph file: a template sees them"),
-        ("user", "ssh_key: x", "use the kind `ssh:authorized_key`: {user: NAME, key: TEXT}"),
-        ("noop", "unless: vars.on", "use `when: not (EXPRESSION)`"),
-        ("noop", "meta: {when: true}", "put `when` beside `meta`, not below it"),
         ("exec", "cmd: [echo, foo]", "put the words into `args`: args: [echo, foo]"),
         ("file", "recv: \"exec[x].stdout\"", "write: recv: {content: \"exec[x].stdout\"}"),
         ("probe", "cmd: nginx -v", "write each word as a list item: `cmd: [nginx, -v]`"),
@@ -293,6 +281,52 @@ fn messages_name_the_repair() {
         let found = problems(&[("web.yaml", &text)]);
         assert!(found.contains(message), "{field}: expected {message}\nfound {found}");
     }
+    let entry = |kind: &str, entry: &str| format!("{head}resources:\n  {kind}:\n  - {entry}\n");
+    let of_map = entry("noop", "{for_each: vars.sites, name: \"${item}\"}");
+    let found = problems(&[("web.yaml", &of_map)]);
+    assert!(found.contains("hint: an item of a map has ${item.key} and ${item.value}"), "{found}");
+    let literal = entry("file", "{name: /etc/a, content: \"${secrets.s}\", mode: x}");
+    let found = problems(&[("web.yaml", &literal)]);
+    assert!(found.contains("`${secrets.s}` in `content` is copied as it is"), "{found}");
+    let negated = entry("noop", "{name: a, when: !vars.on}");
+    let found = problems(&[("web.yaml", &negated)]);
+    assert!(found.contains("`!` is a YAML tag; write `not vars.on"), "{found}");
+    assert!(!found.contains("a condition should be an expression"), "{found}");
+    let long = entry(
+        "file",
+        "{name: /etc/a, template: {text: \"{% for i in range(10000000) %}x{% endfor %}\"}}",
+    );
+    let found = problems(&[("web.yaml", &long)]);
+    assert!(found.contains("out of fuel"), "{found}");
+}
+
+/// Words of other tools that have no counterpart of one line.
+#[test]
+fn hints_for_foreign_words_name_the_way_here() {
+    for (kind, line, hint) in [
+        ("file", "src: x.j2", "write: template: x.j2"),
+        ("unit", "source: x.service", "write: content: x.service"),
+        (
+            "firewall",
+            "port: 22",
+            "use `content` with the rules of nftables: `steadfast explain firewall`",
+        ),
+        ("timer", "calendar: daily", "use `interval: 1h`, or a `unit` NAME.timer with OnCalendar"),
+        ("file", "vars: {x: 1}", "use `vars` at the top of the graph file: a template sees them"),
+        ("user", "ssh_key: x", "use the kind `ssh:authorized_key`: {user: NAME, key: TEXT}"),
+        ("noop", "unless: vars.on", "use `when: not (EXPRESSION)`"),
+        ("noop", "meta: {when: true}", "put `when` beside `meta`, not below it"),
+    ] {
+        let graph = format!("graph: g\nresources:\n  {kind}:\n  - name: /a\n    {line}\n");
+        let said = problems(&[("web.yaml", &graph)]);
+        assert!(said.contains(&format!("hint: {hint}\n")), "{line}: {said}");
+    }
+}
+
+/// Slips of YAML and names of other resources.
+#[test]
+fn slips_of_yaml_name_the_repair() {
+    let head = "graph: g\n";
     for (lines, message) in [
         (
             "when: exec[a].output",
@@ -315,21 +349,4 @@ fn messages_name_the_repair() {
     let found =
         problems(&[("web.yaml", "graph: g\nhandlers: []\nresources: {noop: [{name: a}]}\n")]);
     assert!(found.contains("hint: write in the resource that changes: notify:"), "{found}");
-    let entry = |kind: &str, entry: &str| format!("{head}resources:\n  {kind}:\n  - {entry}\n");
-    let of_map = entry("noop", "{for_each: vars.sites, name: \"${item}\"}");
-    let found = problems(&[("web.yaml", &of_map)]);
-    assert!(found.contains("hint: an item of a map has ${item.key} and ${item.value}"), "{found}");
-    let literal = entry("file", "{name: /etc/a, content: \"${secrets.s}\", mode: x}");
-    let found = problems(&[("web.yaml", &literal)]);
-    assert!(found.contains("`${secrets.s}` in `content` is copied as it is"), "{found}");
-    let negated = entry("noop", "{name: a, when: !vars.on}");
-    let found = problems(&[("web.yaml", &negated)]);
-    assert!(found.contains("`!` is a YAML tag; write `not vars.on"), "{found}");
-    assert!(!found.contains("a condition should be an expression"), "{found}");
-    let long = entry(
-        "file",
-        "{name: /etc/a, template: {text: \"{% for i in range(10000000) %}x{% endfor %}\"}}",
-    );
-    let found = problems(&[("web.yaml", &long)]);
-    assert!(found.contains("out of fuel"), "{found}");
 }

@@ -261,7 +261,7 @@ fn a_damaged_last_good_graph_is_not_run() {
     daemon.kill();
     let stored = host.read("state/graph.json");
     assert!(stored.contains("declared"), "{stored}");
-    host.write("state/graph.json", &stored.replace("declared", "declarxd"));
+    host.write("state/graph.json", stored.replace("declared", "declarxd"));
     host.ask_daemon(&["state", "verify"])
         .exits(1)
         .prints("graph.json: its checksum does not match");

@@ -133,7 +133,7 @@ fn a_group_sees_no_messages_of_a_rejected_graph() {
     let socket = ["--socket", "$DIR/run/socket"];
     let ask = |uid: u32, words: &[&str]| {
         let gid = if uid == 0 { 0 } else { GROUP };
-        as_user(&host, (uid, gid), &[words, &socket].concat()).stdout.clone()
+        as_user(&host, (uid, gid), &[words, &socket].concat()).stdout
     };
     let graph = "graph: g\nvars: {p: pw-9d1}\nresources:\n  \
                  file:\n  - {name: $DIR/a, mode: \"${vars.p}\"}\n";
