@@ -109,8 +109,8 @@ struct Declaration {
     is_unread: IsUnread,
 }
 
-/// True after a change of the declaration, until apt has read its lists: lists of the same address and suite can be those
-/// of another declaration with other components.
+/// True after a change of the declaration, until apt has read its lists: lists of the same address and suite can be
+/// those of another declaration with other components.
 type IsUnread = Arc<AtomicBool>;
 
 /// The lists of a repository, which apt must have read.
