@@ -24,6 +24,17 @@ fn run(host: &Host, lifetime: &str) -> Daemon {
     Daemon::start(command, &host.path(""))
 }
 
+/// Changes the file until its repair is refused: the driver can repair it once more before it hears of the loss.
+fn break_until_refused(host: &Host, daemon: &Daemon) {
+    host.wait_until("nothing is begun", || {
+        host.write("a", "broken");
+        host.wait_until("it is put back, or not", || {
+            host.read("a") == "x" || daemon.count("failed") > 0
+        });
+        daemon.count("failed") > 0
+    });
+}
+
 /// Starts a daemon that loses the lease while a command runs; returns once the command has ended and all else waits.
 fn without_the_lease(host: &Host) -> Daemon {
     let daemon = run(host, "4000");
@@ -35,7 +46,7 @@ fn without_the_lease(host: &Host) -> Daemon {
         .line_or_end("the loss", |line| line.event == "lease" && is_loss(&line.message))
         .expect("it goes on");
     assert!(lost.message.contains("somebody else has the lease"), "{lost:?}");
-    host.write("a", "broken");
+    break_until_refused(host, &daemon);
     let refused = daemon.wait_for_of("failed", "file[a]");
     assert!(refused.message.contains("no changes are started without the lease"), "{refused:?}");
     assert_eq!(host.lines("log"), ["begins"], "what runs goes on");
@@ -96,13 +107,7 @@ fn a_lease_that_nobody_renews_ends_by_itself() {
     let daemon = run(&host, "4000");
     daemon.wait_for_all("changed", &["file[a]", "file[b]"]);
     fault(&host, "lease", "hang");
-    host.wait_until("nothing is begun", || {
-        host.write("a", "broken");
-        host.wait_until("it is put back, or not", || {
-            host.read("a") == "x" || daemon.count("failed") > 0
-        });
-        daemon.count("failed") > 0
-    });
+    break_until_refused(&host, &daemon);
     let refused = daemon.wait_for_of("failed", "file[a]");
     assert!(refused.message.contains("the lease expired without being renewed"), "{refused:?}");
     assert_eq!(host.read("a"), "broken");
