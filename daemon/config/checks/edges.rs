@@ -95,7 +95,7 @@ impl Validator<'_> {
         None
     }
 
-    /// Returns the advice for a resource that is not written as kind[name].
+    /// Returns the advice for a resource that is not written as `kind[name]`.
     fn meant_resource(&self, target: &str) -> String {
         for separator in ['.', ':', '/', ' '] {
             let Some((kind, name)) = target.split_once(separator) else { continue };
