@@ -1,7 +1,7 @@
 //! Patterns of text: `*` stands for any characters, also none and also `/`; `?` stands for one character.
 
 /// Returns true if a text matches a pattern as a whole. The time is at most the product of the lengths.
-pub(super) fn matches_glob(pattern: &str, text: &str) -> bool {
+pub(crate) fn matches_glob(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) =
         (pattern.chars().collect(), text.chars().collect());
     let (mut at, mut seen) = (0, 0);

@@ -9,7 +9,7 @@ mod resolve;
 
 pub use resolve::{Unselected, resolve};
 
-use glob::matches_glob;
+pub(crate) use glob::matches_glob;
 
 /// The prefix of a selector of labels; `-l tier=web` is short for `label:tier=web`.
 pub const LABEL: &str = "label:";

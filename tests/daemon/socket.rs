@@ -1,5 +1,6 @@
 //! The control socket of the real daemon: access rights, trust, and resistance to many connections (S-12).
 
+use crate::daemon::Daemon;
 use crate::host::{Host, LIMIT, is_root};
 use crate::output::Output;
 use rustix::process::{Gid, Resource, Rlimit, Uid, getrlimit, setrlimit};
@@ -35,6 +36,15 @@ fn as_user(host: &Host, (uid, gid): (u32, u32), words: &[&str]) -> Output {
     host.finish(command)
 }
 
+/// Runs a daemon whose socket a group may read.
+fn run_with_group(host: &Host) -> Daemon {
+    host.chmod("", 0o755);
+    let daemon = host.run(&["--socket", "$DIR/run/socket", "--socket-group", "64123"]);
+    daemon.wait_for("converged");
+    host.wait_until("it listens", || host.exists("run/socket"));
+    daemon
+}
+
 /// A removed control socket is made again, and later a removed directory of the socket as well (audit, surprises).
 #[test]
 fn a_removed_socket_is_made_again() {
@@ -63,10 +73,7 @@ fn a_removed_socket_is_made_again() {
 fn a_group_may_look() {
     assert!(is_root(), "this test must run as root");
     let host = Host::with(GRAPH);
-    host.chmod("", 0o755);
-    let daemon = host.run(&["--socket", "$DIR/run/socket", "--socket-group", "64123"]);
-    daemon.wait_for("converged");
-    host.wait_until("it listens", || host.exists("run/socket"));
+    let daemon = run_with_group(&host);
     let (member, stranger) = ((65534, GROUP), (65534, 65534));
     let socket = ["--socket", "$DIR/run/socket"];
     let with = |words: &[&'static str]| [words, &socket[..]].concat();
@@ -126,10 +133,7 @@ fn a_group_sees_no_values() {
 fn a_group_sees_no_messages_of_a_rejected_graph() {
     assert!(is_root(), "this test must run as root");
     let host = Host::with(GRAPH);
-    host.chmod("", 0o755);
-    let daemon = host.run(&["--socket", "$DIR/run/socket", "--socket-group", "64123"]);
-    daemon.wait_for("converged");
-    host.wait_until("it listens", || host.exists("run/socket"));
+    let daemon = run_with_group(&host);
     let socket = ["--socket", "$DIR/run/socket"];
     let ask = |uid: u32, words: &[&str]| {
         let gid = if uid == 0 { 0 } else { GROUP };
@@ -188,10 +192,7 @@ fn a_group_leaves_room_for_root() {
     // A quarter of the descriptors, 256, serves connections: those of four users.
     setrlimit(Resource::Nofile, Rlimit { current: Some(1024), maximum }).expect("narrowed");
     let host = Host::with(GRAPH);
-    host.chmod("", 0o755);
-    let daemon = host.run(&["--socket", "$DIR/run/socket", "--socket-group", "64123"]);
-    daemon.wait_for("converged");
-    host.wait_until("it listens", || host.exists("run/socket"));
+    let daemon = run_with_group(&host);
     let status = ["status", "--socket", "$DIR/run/socket"];
     host.wait_until("it rests", || as_user(&host, (0, 0), &status).code == 0);
     let mut all = followers(&host, 65_530, 65);
