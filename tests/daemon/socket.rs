@@ -133,7 +133,7 @@ fn a_group_sees_no_values() {
 fn a_group_sees_no_messages_of_a_rejected_graph() {
     assert!(is_root(), "this test must run as root");
     let host = Host::with(GRAPH);
-    let daemon = run_with_group(&host);
+    let _daemon = run_with_group(&host);
     let socket = ["--socket", "$DIR/run/socket"];
     let ask = |uid: u32, words: &[&str]| {
         let gid = if uid == 0 { 0 } else { GROUP };
@@ -192,7 +192,7 @@ fn a_group_leaves_room_for_root() {
     // A quarter of the descriptors, 256, serves connections: those of four users.
     setrlimit(Resource::Nofile, Rlimit { current: Some(1024), maximum }).expect("narrowed");
     let host = Host::with(GRAPH);
-    let daemon = run_with_group(&host);
+    let _daemon = run_with_group(&host);
     let status = ["status", "--socket", "$DIR/run/socket"];
     host.wait_until("it rests", || as_user(&host, (0, 0), &status).code == 0);
     let mut all = followers(&host, 65_530, 65);
