@@ -13,7 +13,8 @@ use futures_util::FutureExt as _;
 use keys::Key;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use steadfast_resources::{
     CheckRequest, CheckResult, Fields, Host, KindSet, MintKey, Outcome, Permit, Place, Recorders,
     Resource, Value,
@@ -112,48 +113,80 @@ fn difference<'t>(old: &'t [u8], new: &'t [u8]) -> (&'t [u8], &'t [u8]) {
     (&old[..old.len() - end], &new[..new.len() - end])
 }
 
+/// The number of files that are edited at one time: an edit of a file that was just written waits up to a second.
+const THREADS: usize = 16;
+
+/// The results of the edits of some files.
+#[derive(Default)]
+struct Report {
+    edited_files: usize,
+    edits: usize,
+    refused: Vec<String>,
+    wrong: Vec<String>,
+}
+
+/// Edits up to 25 keys of a file, one after the other in its original text, and adds and removes a key.
+fn edit_keys(Listed { kind, path }: &Listed, report: &mut Report) {
+    let text = fs::read(path).unwrap();
+    let all = keys::of(kind, &String::from_utf8_lossy(&text));
+    let step = (all.len() / KEYS).max(1);
+    let mut was_edited = false;
+    for key in all.iter().step_by(step) {
+        let Some(new) = edit(kind, &text, key, Some(NEW)) else {
+            report.refused.push(format!("{}: {}", path.display(), key.name));
+            break;
+        };
+        was_edited = true;
+        report.edits += 1;
+        let (from, to) = difference(&text, &new);
+        let to = String::from_utf8_lossy(to);
+        // The new value stands in one place, and the replaced part is the old value in one line.
+        let is_one_value = NEW.contains(to.trim_matches(['"', '\'']))
+            || to.trim_matches(['"', '\'', ' ']).contains(NEW);
+        if !is_one_value || from.contains(&b'\n') || to.contains('\n') {
+            let from = String::from_utf8_lossy(from);
+            report.wrong.push(format!("{}: {key:?}: {from:?} became {to:?}", path.display()));
+        }
+    }
+    // An added key goes again without a trace.
+    let section = all.first().and_then(|key| key.section.clone());
+    let added = Key { name: "steadfast_new_key".to_owned(), section };
+    if was_edited && let Some(new) = edit(kind, &text, &added, Some(NEW)) {
+        let back = edit(kind, &new, &added, None).expect("an own key");
+        // A last line without an end gets one.
+        let is_equal = back == text || back.strip_suffix(b"\n") == Some(&text);
+        if !is_equal {
+            let (from, to) = difference(&text, &back);
+            let [from, to] = [from, to].map(String::from_utf8_lossy);
+            let line = format!("{}: added and removed: {from:?} became {to:?}", path.display());
+            report.wrong.push(line);
+        }
+    }
+    report.edited_files += usize::from(was_edited);
+}
+
 #[test]
 #[ignore = "needs packages of Debian: tests/run --slow editors"]
 fn edits_leave_all_other_bytes_of_real_files() {
     let folder = PathBuf::from(std::env::var_os(FOLDER).expect("STEADFAST_EDITOR_FILES"));
-    let (mut edited_files, mut edits, mut refused, mut wrong) = (0, 0, Vec::new(), Vec::new());
-    for Listed { kind, path } in listed(&folder) {
-        let text = fs::read(&path).unwrap();
-        let all = keys::of(kind, &String::from_utf8_lossy(&text));
-        let step = (all.len() / KEYS).max(1);
-        let mut was_edited = false;
-        for key in all.iter().step_by(step) {
-            let Some(new) = edit(kind, &text, key, Some(NEW)) else {
-                refused.push(format!("{}: {}", path.display(), key.name));
-                break;
-            };
-            (was_edited, edits) = (true, edits + 1);
-            let (from, to) = difference(&text, &new);
-            let to = String::from_utf8_lossy(to);
-            // The new value stands in one place, and the replaced part is the old value in one line.
-            let is_one_value = NEW.contains(to.trim_matches(['"', '\'']))
-                || to.trim_matches(['"', '\'', ' ']).contains(NEW);
-            if !is_one_value || from.contains(&b'\n') || to.contains('\n') {
-                let from = String::from_utf8_lossy(from);
-                wrong.push(format!("{}: {key:?}: {from:?} became {to:?}", path.display()));
-            }
+    let (files, next, total) =
+        (listed(&folder), AtomicUsize::new(0), Mutex::new(Report::default()));
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let mut report = Report::default();
+                    edit_keys(file, &mut report);
+                    let mut total = total.lock().unwrap();
+                    total.edited_files += report.edited_files;
+                    total.edits += report.edits;
+                    total.refused.append(&mut report.refused);
+                    total.wrong.append(&mut report.wrong);
+                }
+            });
         }
-        // An added key goes again without a trace.
-        let section = all.first().and_then(|key| key.section.clone());
-        let added = Key { name: "steadfast_new_key".to_owned(), section };
-        if was_edited && let Some(new) = edit(kind, &text, &added, Some(NEW)) {
-            let back = edit(kind, &new, &added, None).expect("an own key");
-            // A last line without an end gets one.
-            let is_equal = back == text || back.strip_suffix(b"\n") == Some(&text);
-            if !is_equal {
-                let (from, to) = difference(&text, &back);
-                let [from, to] = [from, to].map(String::from_utf8_lossy);
-                wrong
-                    .push(format!("{}: added and removed: {from:?} became {to:?}", path.display()));
-            }
-        }
-        edited_files += usize::from(was_edited);
-    }
+    });
+    let Report { edited_files, edits, refused, wrong } = total.into_inner().unwrap();
     println!("{edits} edits of {edited_files} files; {} files refused", refused.len());
     for line in &refused {
         println!("refused: {line}");
