@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::kind::{Invalid, Value};
+use crate::kinds::file::new_file;
 use crate::permit::Permit;
 use crate::removal::Removal;
 use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, Traits};
@@ -58,6 +59,14 @@ impl Sequence {
     pub(crate) fn expecting(mut self, element: usize, aspect: &'static str, to: &str) -> Self {
         let (from, to) = (String::new(), to.to_owned());
         self.expected.push((element, Difference { aspect, from, to, diff: None }));
+        self
+    }
+
+    /// Sets the content of the file that an element, counted from 0, will write after an earlier one has made its
+    /// directory.
+    pub(crate) fn expecting_file(mut self, element: usize, content: &str) -> Self {
+        let differences = new_file(content.as_bytes()).into_iter();
+        self.expected.extend(differences.map(|difference| (element, difference)));
         self
     }
 

@@ -50,12 +50,10 @@ pub(super) fn build(
     let (user, line, warnings) = job_line(&mut reader);
     let env = variables(&mut reader);
     reader.finish(())?;
+    let text = format!("# Managed by steadfast: {}[{name}]\n{env}{line}\n", SPEC.kind);
     let element = match file {
         Some(_) => shared(name, &path, Some(line)),
-        None => own_file(
-            &path,
-            Some(format!("# Managed by steadfast: {}[{name}]\n{env}{line}\n", SPEC.kind)),
-        )?,
+        None => own_file(&path, Some(text.clone()))?,
     };
     let requires = [
         Need::user(&user, "runs the job"),
@@ -69,7 +67,10 @@ pub(super) fn build(
     }
     elements.push(Arc::clone(&element));
     let last = elements.len().saturating_sub(1);
-    let sequence = Sequence::new(elements).created_by(vec![last]);
+    let mut sequence = Sequence::new(elements).created_by(vec![last]);
+    if file.is_none() {
+        sequence = sequence.expecting_file(last, &text);
+    }
     let sequence = sequence.sending("path", path.to_string_lossy()).reading(&[HASH], &element);
     Ok(Arc::new(sequence.removed_by(removal).with_warnings(warnings).with_extra(extra)))
 }

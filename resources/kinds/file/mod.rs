@@ -34,6 +34,7 @@ use crate::resource::{Answer, CheckRequest, ClosedDirectory, PathAfter, Resource
 use crate::values::{Receives, Sent};
 use crate::watch_source::WatchSource;
 pub(crate) use apply::validate::Validation;
+pub(crate) use check::diff::new_file;
 pub use check::diff::unified;
 use check::equality_cache::Known;
 use declare::content::{Body, SECRET};

@@ -144,7 +144,11 @@ fn sequence(name: &str, rules: Rules) -> Result<Sequence, Vec<Invalid>> {
     }
     elements.push(Arc::clone(&file));
     let extra = Footprint { claims, ..Footprint::default() };
-    let sequence = Sequence::new(elements).removed_by(present.then_some(removal));
+    let last = elements.len().saturating_sub(1);
+    let mut sequence = Sequence::new(elements).removed_by(present.then_some(removal));
+    if present {
+        sequence = sequence.expecting_file(last, &text);
+    }
     let sequence = sequence.with_extra(extra).sending("path", path.display().to_string());
     Ok(sequence.reading(&[HASH], &file))
 }

@@ -296,6 +296,9 @@ impl Declared {
         let extra = Footprint { provides, requires, ..Footprint::default() };
         let last = elements.len().saturating_sub(1);
         let mut sequence = Sequence::new(elements).removed_by(self.removal()).with_extra(extra);
+        if self.present && self.drop_in.is_some() {
+            sequence = sequence.expecting_file(1, &self.content);
+        }
         // systemd does not know the unit before its file is written.
         if self.enabled == Some(true) {
             sequence = sequence.expecting(last, "startup", "enabled");

@@ -236,6 +236,25 @@ fn an_apply_converges() {
     }
 }
 
+/// A check shows the content of a new file also while its directory is missing.
+#[test]
+fn a_file_of_a_missing_directory_is_shown() {
+    let mut shown = 0;
+    for case in cases::all().filter(|it| ["cron", "firewall", "unit"].contains(&it.kind)) {
+        let machine = case.machine();
+        let CheckResult::Differs(change) = case.check(&machine) else { continue };
+        let makes_directory = change.differences.iter().any(|it| it.aspect == "directory");
+        if !makes_directory {
+            continue;
+        }
+        let content = change.differences.iter().find(|it| it.aspect == "content");
+        let diff = content.and_then(|it| it.diff.as_deref());
+        assert!(diff.is_some_and(|diff| diff.contains("\n+")), "{}: {change:?}", case.title());
+        shown += 1;
+    }
+    assert!(shown >= 2, "expected cases without the directory, found {shown}");
+}
+
 /// Each sent value is declared by its kind, and an edit of a text file sends the path of the file.
 #[test]
 fn sent_values_are_declared() {

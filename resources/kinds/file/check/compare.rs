@@ -427,7 +427,7 @@ impl Content<'_> {
     }
 }
 
-fn state(from: &str, to: &str) -> Difference {
+pub(in crate::kinds::file) fn state(from: &str, to: &str) -> Difference {
     Difference { aspect: "state", from: from.into(), to: to.into(), diff: None }
 }
 

@@ -4,7 +4,7 @@ use crate::change::Difference;
 use crate::hidden_difference::{hidden_difference, is_hidden};
 use crate::host::files::{Content, EntryStat, Fault, Why};
 use crate::kinds::file::OldContent;
-use crate::kinds::file::check::compare::{Look, Want};
+use crate::kinds::file::check::compare::{Look, Want, state};
 use similar::TextDiff;
 use std::time::Duration;
 
@@ -26,6 +26,12 @@ pub(in crate::kinds::file) fn content(
         to: format!("{new_size} bytes"),
         diff: old.zip(new).and_then(|(old, new)| unified(old, new)),
     }
+}
+
+/// Makes the differences of a new file with this content, as a plan shows them before the directory exists.
+pub(crate) fn new_file(content: &[u8]) -> [Difference; 2] {
+    let size = content.len() as u64;
+    [state("absent", "file"), self::content(None, Some(b""), (size, Some(content)))]
 }
 
 /// Makes the difference of a file that another process can have open for writing: the file gets a new inode

@@ -58,6 +58,11 @@ fn read_from(
         wrong.push(Invalid::field(field, "expected a path of 1 to 4095 bytes without NUL"));
         return None;
     }
+    if text.starts_with("https://") || text.starts_with("http://") {
+        let what = "expected a path of this host, found an address";
+        wrong.push(Invalid::field(field, what).hint("download it with the kind `fetch`"));
+        return None;
+    }
     let mut plain = PathBuf::from("/");
     for component in place.base.join(text).components() {
         match component {
