@@ -68,6 +68,36 @@ fn several_resources_write_one_file_once() {
     }
 }
 
+/// A program that has opened the file before the edit writes into the replaced file: its line must not be lost. The
+/// program writes as soon as it sees the new file; a busy machine may let it come too late.
+#[test]
+fn a_line_that_another_program_appends_meanwhile_is_kept() {
+    use std::io::Write as _;
+    use std::os::unix::fs::MetadataExt as _;
+    let (host, folder) = (Host::default(), scratch());
+    let path = folder.path().join("f");
+    let kept = (0..50).any(|_| {
+        std::fs::write(&path, "first\n").unwrap();
+        let mut file = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+        let former = file.metadata().unwrap().ino();
+        let writer = std::thread::spawn({
+            let path = path.clone();
+            move || {
+                while std::fs::metadata(&path).unwrap().ino() == former {
+                    std::thread::yield_now();
+                }
+                file.write_all(b"late\n").unwrap();
+            }
+        });
+        hold(&host, &resource("line", &path, &[("line", "own")]));
+        writer.join().unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(["first\nown\n", "first\nlate\nown\n"].contains(&text.as_str()), "{text}");
+        text.contains("late")
+    });
+    assert!(kept, "the late line was lost each time");
+}
+
 /// A program that writes in place truncates the file first. An edit in that moment must not lose its text.
 #[test]
 fn the_text_of_a_program_that_is_writing_is_not_lost() {

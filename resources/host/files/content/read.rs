@@ -80,7 +80,7 @@ impl Entry<'_> {
 
     /// Opens the examined file for reading. If another file has the name by now, that file is not read, because
     /// showing its content may be forbidden.
-    fn open_judged(&self, found: &EntryStat) -> Result<OwnedFd, Fault> {
+    pub(in crate::host::files) fn open_judged(&self, found: &EntryStat) -> Result<OwnedFd, Fault> {
         let file =
             openat(&self.directory, self.name, READ, Mode::empty()).map_err(Fault::os("read"))?;
         if seen(&file)?.is_as_judged(found) { Ok(file) } else { Err(Fault::moved()) }

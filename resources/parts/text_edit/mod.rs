@@ -1,6 +1,9 @@
 //! Edits of one part of a text file: everything outside the part stays byte for byte.
 //!
 //! Several resources may edit one file. Resources of one transaction group read the file once and write it once.
+//! Reading order: this file (one edit), `together.rs` (several edits of one file).
+
+mod together;
 
 use crate::change::{Change, CheckResult, Difference, Outcome};
 use crate::dependency::HostObject;
@@ -8,20 +11,18 @@ use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::hidden_difference::{hide_if, is_hidden};
 use crate::host::Host;
-use crate::host::files::{Acceptance, Content, Draft, EntryStat, Fault, Files, Why, said};
-use crate::host::unfinished::{LONGEST_WAIT, note_own_write, time_until_whole};
+use crate::host::files::{Content, EntryStat, Fault, Files, Why, said};
+use crate::host::unfinished::{LONGEST_WAIT, time_until_whole};
 use crate::kind::Invalid;
-use crate::kinds::file::{Validation, unified};
+use crate::kinds::file::unified;
 use crate::parts::edit_share::{EditShare, LARGEST};
-use crate::parts::file_turn::FileTurn;
 use crate::parts::file_values::{HASH, read_file_values};
 use crate::parts::text_bytes::{decoded, encoded};
 use crate::parts::validate_command::ValidateCommand;
 use crate::permit::Permit;
-use crate::prior_state::{EDITED_TOGETHER, Loss};
 use crate::removal::Removal;
 use crate::resource::{Answer, CheckRequest, Resource, Traits};
-use crate::transaction::{Grouping, Member, Transaction};
+use crate::transaction::Grouping;
 use crate::values::Sent;
 use rustix::fs::FileType;
 use std::any::Any;
@@ -30,10 +31,8 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use together::{Together, unite};
 use tokio_util::sync::CancellationToken;
-
-/// The number of attempts on a file that changes meanwhile.
-const ATTEMPTS: usize = 3;
 
 /// The interval of looks at a file that another program is writing.
 const STEP: Duration = Duration::from_millis(50);
@@ -189,187 +188,6 @@ impl TextEdit {
     }
 }
 
-/// Edits of one file, in the order of their resources.
-#[derive(Debug)]
-struct Together(Vec<Arc<TextEdit>>);
-
-fn unite(members: Vec<Member>) -> Arc<dyn Transaction> {
-    let edits = members.into_iter().filter_map(|member| member.downcast::<TextEdit>().ok());
-    Arc::new(Together(edits.collect()))
-}
-
-impl Together {
-    /// Compares each part with the file, which is read once.
-    fn compare(&self, host: &Host) -> Vec<CheckResult> {
-        let Some(first) = self.0.first() else { return Vec::new() };
-        let read = first.read(host.files());
-        let Ok(found) = &read else {
-            let fault = |edit: &Arc<TextEdit>| match edit.read(host.files()) {
-                Err(fault) => CheckResult::Unknown(host.files().trouble(fault, &edit.path)),
-                Ok(found) => one_result(edit, &found),
-            };
-            return self.0.iter().map(fault).collect();
-        };
-        self.0.iter().map(|edit| one_result(edit, found)).collect()
-    }
-
-    /// Applies the edits that have a change. The file is written once, with all of them.
-    fn make_so(&self, host: &Host, permit: &Permit, is_due: &[bool]) -> Vec<Outcome> {
-        let mut attempt = 1;
-        loop {
-            let mut outcomes = vec![Outcome::Unchanged; self.0.len()];
-            match self.write(host, permit, is_due, &mut outcomes) {
-                Ok(()) => return outcomes,
-                Err(fault)
-                    if matches!(fault.why, Why::Moved) && attempt < ATTEMPTS && !fault.touched =>
-                {
-                    attempt += 1;
-                }
-                Err(fault) => {
-                    let Some(first) = self.0.first() else { return outcomes };
-                    let outcome = first.failed(host.files(), fault);
-                    for (slot, _) in outcomes.iter_mut().zip(is_due).filter(|(_, due)| **due) {
-                        keep_failure(slot, &outcome);
-                    }
-                    return outcomes;
-                }
-            }
-        }
-    }
-
-    fn write(
-        &self,
-        host: &Host,
-        permit: &Permit,
-        is_due: &[bool],
-        outcomes: &mut [Outcome],
-    ) -> Result<(), Fault> {
-        let due = || self.0.iter().zip(is_due).enumerate().filter(|(_, (_, due))| **due);
-        let Some((_, (first, _))) = due().next() else { return Ok(()) };
-        // One resource that creates the file creates it for all.
-        let first = self.0.iter().find(|edit| edit.create.is_some()).unwrap_or(first);
-        let _turn = FileTurn::wait_for(&first.path);
-        let found = first.read_whole(host.files())?;
-        let mut text = found.text.clone();
-        let mut edited_by = Vec::new();
-        for (number, (edit, _)) in due() {
-            match edit.editor.edit(&text) {
-                Ok(edited) => {
-                    let is_missing = found.seen.is_none() && !edited.text.is_empty();
-                    if edited.text != text || is_missing {
-                        edited_by.push(number);
-                    }
-                    text = edited.text;
-                }
-                Err(trouble) => {
-                    let trouble = edit.named(trouble);
-                    set(outcomes, number, Outcome::Failed { trouble, touched: false });
-                }
-            }
-        }
-        // Two parts that undo each other would be written for ever.
-        for (number, edit) in self.0.iter().enumerate() {
-            let is_as_declared =
-                |text: &str| edit.editor.edit(text).is_ok_and(|again| again.text == *text);
-            let is_due = is_due.get(number) == Some(&true);
-            let was_as_declared = !is_due && is_as_declared(&found.text);
-            let has_failed = matches!(outcomes.get(number), Some(Outcome::Failed { .. }));
-            if (is_due || was_as_declared) && !is_as_declared(&text) && !has_failed {
-                let all = self.0.iter().enumerate().filter(|(it, _)| *it != number);
-                let others: Vec<&str> = all.map(|(_, it)| it.part.as_str()).collect();
-                let why = format!("{} is undone by {}", edit.part, others.join(", "));
-                let trouble = said("edit", &edit.path, &why)
-                    .hint("two resources contradict each other: keep one of them");
-                return Err(Fault::refused(trouble));
-            }
-        }
-        let Some(writer) = edited_by.first().copied() else { return Ok(()) };
-        self.put(host, &permit.for_member(writer), first, (&found, &text))?;
-        for number in edited_by.iter().copied().filter(|number| *number != writer) {
-            self.note_writer(permit, number, writer);
-        }
-        for number in edited_by {
-            let note = self.0.get(number).map_or("", |edit| edit.editor.aspect());
-            set(outcomes, number, Outcome::Changed(vec![note.to_owned()]));
-        }
-        Ok(())
-    }
-
-    /// Records for one resource that its part was written together with the part of another one, which has the entry
-    /// of the whole file.
-    fn note_writer(&self, permit: &Permit, number: usize, writer: usize) {
-        let (Some(keeper), Some(own)) = (permit.keeper_of(number), self.0.get(number)) else {
-            return;
-        };
-        let part = self.0.get(writer).map_or("", |edit| edit.part.as_str());
-        let text = format!("{}, in one step with {part}", own.path.display());
-        keeper.note_values(vec![(EDITED_TOGETHER, Some(text))]);
-    }
-
-    fn put(
-        &self,
-        host: &Host,
-        permit: &Permit,
-        edit: &TextEdit,
-        (found, text): (&Found, &str),
-    ) -> Result<(), Fault> {
-        let files = host.files();
-        let Some(spot) = files.open_entry(&edit.path)? else {
-            return Err(Fault::refused(Files::no_directory(&edit.path)));
-        };
-        files.guard_file(&spot, None)?;
-        if self.0.iter().any(|edit| edit.editor.is_secret()) {
-            files.guard_secret_edit(&spot, found.seen.as_ref())?;
-        }
-        let bytes = encoded(text);
-        let content = Content::of(&bytes);
-        let mode = found.seen.map_or_else(|| edit.create.unwrap_or(0o644), |seen| seen.mode);
-        let secret = is_hidden(self.0.iter().any(|edit| edit.editor.is_secret()), [mode]);
-        let validate = self.0.iter().find(|edit| !edit.validate.is_empty());
-        let validation = validate.map(|edit| Validation {
-            host,
-            permit,
-            command: &edit.validate,
-            path: &edit.path,
-            secret,
-        });
-        let draft = Draft {
-            content: &content,
-            owner: found.seen.map(|seen| seen.uid),
-            group: found.seen.map(|seen| seen.gid),
-            mode,
-            instead_of: found.seen.as_ref(),
-            acceptance: validation.as_ref().map(|it| it as &dyn Acceptance),
-            extended: None,
-            sensitive: secret,
-        };
-        let what = if found.seen.is_some() { "content" } else { "created" };
-        let is_there = found.seen.is_some();
-        let edited = Some(bytes.as_slice());
-        let losing = Loss { content: is_there, secret, purged: false, edited, what };
-        let noted = spot.note(permit, found.seen.as_ref(), losing)?;
-        noted.after(files.put(permit, &spot, &draft))?;
-        // Without the record, the next edit waits a moment.
-        if let Ok(Some(seen)) = spot.look() {
-            note_own_write(&edit.path, seen);
-        }
-        Ok(())
-    }
-}
-
-/// Sets an outcome, unless the member has failed for a reason of its own.
-fn keep_failure(slot: &mut Outcome, outcome: &Outcome) {
-    if !matches!(slot, Outcome::Failed { .. }) {
-        *slot = outcome.clone();
-    }
-}
-
-fn set(outcomes: &mut [Outcome], number: usize, outcome: Outcome) {
-    if let Some(slot) = outcomes.get_mut(number) {
-        *slot = outcome;
-    }
-}
-
 fn one_result(edit: &TextEdit, found: &Found) -> CheckResult {
     let edited = match edit.editor.edit(&found.text) {
         Ok(edited) => edited,
@@ -453,22 +271,6 @@ impl Resource for TextEdit {
             let alone = Together(vec![Arc::new(self.clone())]);
             alone.make_so(host, permit, &[true]).pop().unwrap_or(Outcome::Unchanged)
         })
-    }
-}
-
-impl Transaction for Together {
-    fn check<'a>(&'a self, host: &'a Host, _ask: CheckRequest) -> Answer<'a, Vec<CheckResult>> {
-        Box::pin(async move { self.compare(host) })
-    }
-
-    fn apply<'a>(
-        &'a self,
-        host: &'a Host,
-        permit: &'a Permit,
-        changes: Vec<Option<Change>>,
-    ) -> Answer<'a, Vec<Outcome>> {
-        let is_due: Vec<bool> = changes.iter().map(Option::is_some).collect();
-        Box::pin(async move { self.make_so(host, permit, &is_due) })
     }
 }
 

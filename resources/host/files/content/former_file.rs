@@ -1,0 +1,47 @@
+//! A file that is being replaced, kept open: a program that had opened it before writes into it, and no longer into the
+//! file at the path.
+
+use crate::host::files::content::read::read_whole;
+use crate::host::files::fault::Fault;
+use crate::host::files::paths::entry::{Entry, EntryStat};
+use crate::host::kernel::{is_bound_to_thread, is_in_overlay};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+/// The time for which writes into a replaced file are noticed. Most programs write right after they have opened a
+/// file.
+const LATE: Duration = Duration::from_millis(50);
+
+/// A file that is being replaced.
+#[derive(Debug)]
+pub(crate) struct FormerFile(OwnedFd);
+
+impl FormerFile {
+    /// Opens the examined file before it is replaced; none on a simulated host and in an overlay, where nobody else
+    /// writes.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file was replaced or the kernel returned an error.
+    pub(crate) fn open(entry: &Entry<'_>, found: &EntryStat) -> Result<Option<Self>, Fault> {
+        if is_in_overlay() || is_bound_to_thread() {
+            return Ok(None);
+        }
+        entry.open_judged(found).map(|file| Some(Self(file)))
+    }
+
+    /// Waits for late writes, and returns the content if it is another one than `expected`; none also if it exceeds
+    /// `at_most` bytes. Blocks the thread. The content can be read once.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the kernel returned an error.
+    pub(crate) fn late_content(
+        self,
+        expected: &[u8],
+        at_most: usize,
+    ) -> Result<Option<Vec<u8>>, Fault> {
+        std::thread::sleep(LATE);
+        Ok(read_whole(&self.0, at_most)?.filter(|content| content != expected))
+    }
+}

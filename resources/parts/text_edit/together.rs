@@ -1,0 +1,267 @@
+//! Edits of one file by several resources: the file is read once and written once.
+
+use super::{Found, TextEdit, one_result};
+use crate::change::{Change, CheckResult, Outcome};
+use crate::hidden_difference::is_hidden;
+use crate::host::Host;
+use crate::host::files::{
+    Acceptance, Content, Draft, EntryStat, Fault, Files, FormerFile, Why, said,
+};
+use crate::host::unfinished::note_own_write;
+use crate::kinds::file::Validation;
+use crate::parts::edit_share::LARGEST;
+use crate::parts::file_turn::FileTurn;
+use crate::parts::text_bytes::{decoded, encoded};
+use crate::permit::Permit;
+use crate::prior_state::{EDITED_TOGETHER, Loss};
+use crate::resource::{Answer, CheckRequest};
+use crate::transaction::{Member, Transaction};
+use std::sync::Arc;
+
+/// The number of attempts on a file that changes meanwhile.
+const ATTEMPTS: usize = 3;
+
+/// Edits of one file, in the order of their resources.
+#[derive(Debug)]
+pub(super) struct Together(pub(super) Vec<Arc<TextEdit>>);
+
+/// A file that an edit has replaced.
+struct Replaced {
+    former: FormerFile,
+    /// The text of the replaced file.
+    text: String,
+    /// The state of the new file.
+    written: EntryStat,
+}
+
+/// Returns the transaction of several edits.
+pub(super) fn unite(members: Vec<Member>) -> Arc<dyn Transaction> {
+    let edits = members.into_iter().filter_map(|member| member.downcast::<TextEdit>().ok());
+    Arc::new(Together(edits.collect()))
+}
+
+impl Together {
+    /// Compares each part with the file, which is read once.
+    fn compare(&self, host: &Host) -> Vec<CheckResult> {
+        let Some(first) = self.0.first() else { return Vec::new() };
+        let read = first.read(host.files());
+        let Ok(found) = &read else {
+            let fault = |edit: &Arc<TextEdit>| match edit.read(host.files()) {
+                Err(fault) => CheckResult::Unknown(host.files().trouble(fault, &edit.path)),
+                Ok(found) => one_result(edit, &found),
+            };
+            return self.0.iter().map(fault).collect();
+        };
+        self.0.iter().map(|edit| one_result(edit, found)).collect()
+    }
+
+    /// Applies the edits that have a change. The file is written once, with all of them.
+    pub(super) fn make_so(&self, host: &Host, permit: &Permit, is_due: &[bool]) -> Vec<Outcome> {
+        let mut attempt = 1;
+        loop {
+            let mut outcomes = vec![Outcome::Unchanged; self.0.len()];
+            match self.write(host, permit, is_due, &mut outcomes) {
+                Ok(()) => return outcomes,
+                Err(fault)
+                    if matches!(fault.why, Why::Moved) && attempt < ATTEMPTS && !fault.touched =>
+                {
+                    attempt += 1;
+                }
+                Err(fault) => {
+                    let Some(first) = self.0.first() else { return outcomes };
+                    let outcome = first.failed(host.files(), fault);
+                    for (slot, _) in outcomes.iter_mut().zip(is_due).filter(|(_, due)| **due) {
+                        keep_failure(slot, &outcome);
+                    }
+                    return outcomes;
+                }
+            }
+        }
+    }
+
+    fn write(
+        &self,
+        host: &Host,
+        permit: &Permit,
+        is_due: &[bool],
+        outcomes: &mut [Outcome],
+    ) -> Result<(), Fault> {
+        let mut due = self.0.iter().zip(is_due).filter(|(_, due)| **due);
+        let Some((first, _)) = due.next() else { return Ok(()) };
+        // One resource that creates the file creates it for all.
+        let first = self.0.iter().find(|edit| edit.create.is_some()).unwrap_or(first);
+        let _turn = FileTurn::wait_for(&first.path);
+        let found = first.read_whole(host.files())?;
+        let (text, edited_by) = self.edit(&found, is_due, outcomes)?;
+        let Some(writer) = edited_by.first().copied() else { return Ok(()) };
+        let of_writer = permit.for_member(writer);
+        let replaced = self.put(host, &of_writer, first, (&found, &text))?;
+        self.keep_late_writes((host, &of_writer), first, is_due, replaced)?;
+        for number in edited_by.iter().copied().filter(|number| *number != writer) {
+            self.note_writer(permit, number, writer);
+        }
+        for number in edited_by {
+            let note = self.0.get(number).map_or("", |edit| edit.editor.aspect());
+            set(outcomes, number, Outcome::Changed(vec![note.to_owned()]));
+        }
+        Ok(())
+    }
+
+    /// Returns the text with all due edits, and the numbers of the resources that change it. An edit that fails is
+    /// left out, and its outcome is set.
+    fn edit(
+        &self,
+        found: &Found,
+        is_due: &[bool],
+        outcomes: &mut [Outcome],
+    ) -> Result<(String, Vec<usize>), Fault> {
+        let due = self.0.iter().zip(is_due).enumerate().filter(|(_, (_, due))| **due);
+        let mut text = found.text.clone();
+        let mut edited_by = Vec::new();
+        for (number, (edit, _)) in due {
+            match edit.editor.edit(&text) {
+                Ok(edited) => {
+                    let is_missing = found.seen.is_none() && !edited.text.is_empty();
+                    if edited.text != text || is_missing {
+                        edited_by.push(number);
+                    }
+                    text = edited.text;
+                }
+                Err(trouble) => {
+                    let trouble = edit.named(trouble);
+                    set(outcomes, number, Outcome::Failed { trouble, touched: false });
+                }
+            }
+        }
+        // Two parts that undo each other would be written for ever.
+        for (number, edit) in self.0.iter().enumerate() {
+            let is_as_declared =
+                |text: &str| edit.editor.edit(text).is_ok_and(|again| again.text == *text);
+            let is_due = is_due.get(number) == Some(&true);
+            let was_as_declared = !is_due && is_as_declared(&found.text);
+            let has_failed = matches!(outcomes.get(number), Some(Outcome::Failed { .. }));
+            if (is_due || was_as_declared) && !is_as_declared(&text) && !has_failed {
+                let all = self.0.iter().enumerate().filter(|(it, _)| *it != number);
+                let others: Vec<&str> = all.map(|(_, it)| it.part.as_str()).collect();
+                let why = format!("{} is undone by {}", edit.part, others.join(", "));
+                let trouble = said("edit", &edit.path, &why)
+                    .hint("two resources contradict each other: keep one of them");
+                return Err(Fault::refused(trouble));
+            }
+        }
+        Ok((text, edited_by))
+    }
+
+    /// Edits the text again that another program has written into the replaced file: it had that file open, and what
+    /// it wrote would be lost.
+    fn keep_late_writes(
+        &self,
+        (host, permit): (&Host, &Permit),
+        edit: &TextEdit,
+        is_due: &[bool],
+        mut replaced: Option<Replaced>,
+    ) -> Result<(), Fault> {
+        for _ in 0..ATTEMPTS {
+            let Some(Replaced { former, text, written }) = replaced else { return Ok(()) };
+            let Some(late) = former.late_content(&encoded(&text), LARGEST)? else { return Ok(()) };
+            let found = Found { seen: Some(written), text: decoded(&late), ..Found::default() };
+            let mut outcomes = vec![Outcome::Unchanged; self.0.len()];
+            let (text, _) = self.edit(&found, is_due, &mut outcomes)?;
+            replaced = self.put(host, permit, edit, (&found, &text))?;
+        }
+        Ok(())
+    }
+
+    /// Records for one resource that its part was written together with the part of another one, which has the entry
+    /// of the whole file.
+    fn note_writer(&self, permit: &Permit, number: usize, writer: usize) {
+        let (Some(keeper), Some(own)) = (permit.keeper_of(number), self.0.get(number)) else {
+            return;
+        };
+        let part = self.0.get(writer).map_or("", |edit| edit.part.as_str());
+        let text = format!("{}, in one step with {part}", own.path.display());
+        keeper.note_values(vec![(EDITED_TOGETHER, Some(text))]);
+    }
+
+    fn put(
+        &self,
+        host: &Host,
+        permit: &Permit,
+        edit: &TextEdit,
+        (found, text): (&Found, &str),
+    ) -> Result<Option<Replaced>, Fault> {
+        let files = host.files();
+        let Some(spot) = files.open_entry(&edit.path)? else {
+            return Err(Fault::refused(Files::no_directory(&edit.path)));
+        };
+        files.guard_file(&spot, None)?;
+        if self.0.iter().any(|edit| edit.editor.is_secret()) {
+            files.guard_secret_edit(&spot, found.seen.as_ref())?;
+        }
+        let bytes = encoded(text);
+        let content = Content::of(&bytes);
+        let mode = found.seen.map_or_else(|| edit.create.unwrap_or(0o644), |seen| seen.mode);
+        let secret = is_hidden(self.0.iter().any(|edit| edit.editor.is_secret()), [mode]);
+        let validate = self.0.iter().find(|edit| !edit.validate.is_empty());
+        let validation = validate.map(|edit| Validation {
+            host,
+            permit,
+            command: &edit.validate,
+            path: &edit.path,
+            secret,
+        });
+        let draft = Draft {
+            content: &content,
+            owner: found.seen.map(|seen| seen.uid),
+            group: found.seen.map(|seen| seen.gid),
+            mode,
+            instead_of: found.seen.as_ref(),
+            acceptance: validation.as_ref().map(|it| it as &dyn Acceptance),
+            extended: None,
+            sensitive: secret,
+        };
+        let what = if found.seen.is_some() { "content" } else { "created" };
+        let is_there = found.seen.is_some();
+        let edited = Some(bytes.as_slice());
+        let losing = Loss { content: is_there, secret, purged: false, edited, what };
+        let former = match found.seen.as_ref() {
+            Some(seen) => FormerFile::open(&spot, seen)?,
+            None => None,
+        };
+        let noted = spot.note(permit, found.seen.as_ref(), losing)?;
+        noted.after(files.put(permit, &spot, &draft))?;
+        // Without the record, the next edit waits a moment.
+        let Ok(Some(written)) = spot.look() else { return Ok(None) };
+        note_own_write(&edit.path, written);
+        Ok(former.map(|former| Replaced { former, text: found.text.clone(), written }))
+    }
+}
+
+/// Sets an outcome, unless the member has failed for a reason of its own.
+fn keep_failure(slot: &mut Outcome, outcome: &Outcome) {
+    if !matches!(slot, Outcome::Failed { .. }) {
+        *slot = outcome.clone();
+    }
+}
+
+fn set(outcomes: &mut [Outcome], number: usize, outcome: Outcome) {
+    if let Some(slot) = outcomes.get_mut(number) {
+        *slot = outcome;
+    }
+}
+
+impl Transaction for Together {
+    fn check<'a>(&'a self, host: &'a Host, _ask: CheckRequest) -> Answer<'a, Vec<CheckResult>> {
+        Box::pin(async move { self.compare(host) })
+    }
+
+    fn apply<'a>(
+        &'a self,
+        host: &'a Host,
+        permit: &'a Permit,
+        changes: Vec<Option<Change>>,
+    ) -> Answer<'a, Vec<Outcome>> {
+        let is_due: Vec<bool> = changes.iter().map(Option::is_some).collect();
+        Box::pin(async move { self.make_so(host, permit, &is_due) })
+    }
+}
