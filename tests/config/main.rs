@@ -33,6 +33,8 @@ mod language_probes;
 mod language_slips;
 mod language_work;
 mod language_world;
+#[path = "../processor_time.rs"]
+mod processor_time;
 mod refused;
 mod schema;
 mod selection;

@@ -2,6 +2,8 @@
 
 mod answers;
 mod gate;
+#[path = "../processor_time.rs"]
+mod processor_time;
 mod results;
 mod templates;
 
