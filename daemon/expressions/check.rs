@@ -96,7 +96,7 @@ fn list_type(items: &[Node], environment: &Environment) -> Typed {
             },
         });
     }
-    Ok(ValueType::List(Arc::new(joined.unwrap_or(ValueType::Unknown))))
+    Ok(ValueType::List(Arc::new(joined.unwrap_or(ValueType::Nothing))))
 }
 
 fn key_type(node: &Node, map: &ValueType, key: &str) -> Typed {
@@ -155,7 +155,7 @@ fn as_condition(node: &Node, found: &ValueType) -> Option<String> {
         ValueType::List(_) | ValueType::Map(_) | ValueType::AnyMap(_) => {
             format!("{name} | length > 0")
         }
-        ValueType::Bool | ValueType::Unknown => return None,
+        ValueType::Bool | ValueType::Nothing | ValueType::Unknown => return None,
     })
 }
 
@@ -263,9 +263,7 @@ fn binary_type(
             ValueType::Map(_) | ValueType::AnyMap(_) if one == ValueType::Text => {
                 Ok(ValueType::Bool)
             }
-            ValueType::List(items)
-                if **items == ValueType::Unknown || are_comparable(&one, items) =>
-            {
+            ValueType::List(items) if has_no_type(items) || are_comparable(&one, items) => {
                 Ok(ValueType::Bool)
             }
             ValueType::List(items) => refuse(format!("looks for {one} in a list of {items}")),
@@ -292,7 +290,7 @@ fn binary_type(
         Operator::Add if matches!((&one, &two), (ValueType::List(_), ValueType::List(_))) => {
             match one.join(&two) {
                 ValueType::List(items)
-                    if *items == ValueType::Unknown && !(is_empty(&one) && is_empty(&two)) =>
+                    if *items == ValueType::Unknown && !(is_mixed(&one) || is_mixed(&two)) =>
                 {
                     refuse(format!("joins {one} with {two}"))
                 }
@@ -324,8 +322,8 @@ fn arithmetic_type(node: &Node, operator: Operator, one: &ValueType, two: &Value
     }
 }
 
-/// Returns true for the type of an empty list.
-fn is_empty(found: &ValueType) -> bool {
+/// Returns true for the type of a list with several types.
+fn is_mixed(found: &ValueType) -> bool {
     matches!(found, ValueType::List(items) if **items == ValueType::Unknown)
 }
 
@@ -333,12 +331,17 @@ const fn is_number(found: &ValueType) -> bool {
     matches!(found, ValueType::Int | ValueType::Float)
 }
 
+/// Returns true for the items of an empty list, or of a list with several types.
+const fn has_no_type(items: &ValueType) -> bool {
+    matches!(items, ValueType::Nothing | ValueType::Unknown)
+}
+
 /// Returns true if `==` has a meaning: equal types, two numbers, or an empty list.
 fn are_comparable(one: &ValueType, two: &ValueType) -> bool {
     match (one, two) {
-        (ValueType::Unknown, _) | (_, ValueType::Unknown) => false,
+        _ if has_no_type(one) || has_no_type(two) => false,
         (ValueType::List(one), ValueType::List(two)) => {
-            **one == ValueType::Unknown || **two == ValueType::Unknown || are_comparable(one, two)
+            has_no_type(one) || has_no_type(two) || are_comparable(one, two)
         }
         _ => one == two || is_number(one) && is_number(two),
     }

@@ -21,6 +21,7 @@ pub struct Expression {
 #[derive(Debug)]
 struct Inner {
     text: String,
+    may_use_facts: bool,
     node: Node,
     program: OnceLock<Result<Program, ExpressionError>>,
 }
@@ -47,7 +48,12 @@ impl Expression {
     pub fn parse(text: &str) -> Result<Self, ExpressionError> {
         let node = parse_expression(text)?;
         Ok(Self {
-            inner: Arc::new(Inner { text: text.to_owned(), node, program: OnceLock::new() }),
+            inner: Arc::new(Inner {
+                text: text.to_owned(),
+                may_use_facts: text.contains("facts"),
+                node,
+                program: OnceLock::new(),
+            }),
         })
     }
 
@@ -74,6 +80,18 @@ impl Expression {
     #[must_use]
     pub fn text(&self) -> &str {
         &self.inner.text
+    }
+
+    /// Returns false if the expression uses no facts.
+    #[must_use]
+    pub fn may_use_facts(&self) -> bool {
+        self.inner.may_use_facts
+    }
+
+    /// Returns the address of the expression, which its copies share.
+    #[must_use]
+    pub fn address(&self) -> usize {
+        Arc::as_ptr(&self.inner).addr()
     }
 
     /// Returns the dotted names that the expression uses, in alphabetic order: `facts.cpu.count`, `vars.sites`.

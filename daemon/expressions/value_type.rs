@@ -22,7 +22,9 @@ pub enum ValueType {
     Map(Arc<BTreeMap<String, MapKey>>),
     /// A map with any keys, whose values have one type.
     AnyMap(Arc<Self>),
-    /// No common type: the items of an empty list, or of a list with several types.
+    /// No value has this type: the items of an empty list.
+    Nothing,
+    /// No common type, such as the items of a list with several types.
     Unknown,
 }
 
@@ -51,11 +53,12 @@ impl ValueType {
         Self::join_all(&[self.clone(), other.clone()])
     }
 
-    /// Returns the common type of all types, as [`Self::join`] does for two; no type gives [`Self::Unknown`].
+    /// Returns the common type of all types, as [`Self::join`] does for two; no type gives [`Self::Nothing`].
     #[must_use]
     pub fn join_all(types: &[Self]) -> Self {
-        let Some((first, others)) = types.split_first() else { return Self::Unknown };
-        if others.iter().all(|other| other == first) {
+        let mut others = types.iter().filter(|one| **one != Self::Nothing);
+        let Some(first) = others.next() else { return Self::Nothing };
+        if others.all(|other| other == first) {
             return first.clone();
         }
         match first {
@@ -66,13 +69,13 @@ impl ValueType {
     }
 }
 
-/// Joins the types of lists; an empty list fits each list.
+/// Joins the types of lists.
 fn join_lists(types: &[ValueType]) -> ValueType {
     let mut of_items = Vec::with_capacity(types.len());
     for list in types {
         match list {
-            ValueType::List(items) if **items == ValueType::Unknown => {}
             ValueType::List(items) => of_items.push(ValueType::clone(items)),
+            ValueType::Nothing => {}
             _ => return ValueType::Unknown,
         }
     }
@@ -82,7 +85,8 @@ fn join_lists(types: &[ValueType]) -> ValueType {
 /// Joins the types of maps; a key that a map lacks is optional.
 fn join_maps(types: &[ValueType]) -> ValueType {
     let mut by_key: BTreeMap<&str, (Vec<ValueType>, bool)> = BTreeMap::new();
-    for map in types {
+    let types = types.iter().filter(|one| **one != ValueType::Nothing);
+    for map in types.clone() {
         let ValueType::Map(keys) = map else { return ValueType::Unknown };
         for (name, key) in keys.iter() {
             let (found, is_optional) = by_key.entry(name).or_default();
@@ -90,8 +94,9 @@ fn join_maps(types: &[ValueType]) -> ValueType {
             *is_optional |= key.optional;
         }
     }
+    let count = types.count();
     let key = |(name, (found, is_optional)): (&str, (Vec<ValueType>, bool))| {
-        let optional = is_optional || found.len() < types.len();
+        let optional = is_optional || found.len() < count;
         (name.to_owned(), MapKey { value_type: ValueType::join_all(&found), optional })
     };
     ValueType::Map(Arc::new(by_key.into_iter().map(key).collect()))
@@ -130,7 +135,9 @@ impl fmt::Display for ValueType {
             Self::Int => f.write_str("int"),
             Self::Float => f.write_str("float"),
             Self::Text => f.write_str("string"),
-            Self::List(items) if **items == Self::Unknown => f.write_str("list"),
+            Self::List(items) if matches!(**items, Self::Nothing | Self::Unknown) => {
+                f.write_str("list")
+            }
             Self::List(items) => write!(f, "list of {items}"),
             Self::AnyMap(values) if **values == Self::Unknown => f.write_str("map"),
             Self::AnyMap(values) => write!(f, "map of {values}"),
@@ -143,6 +150,7 @@ impl fmt::Display for ValueType {
                 }
                 f.write_str("}")
             }
+            Self::Nothing => f.write_str("nothing"),
             Self::Unknown => f.write_str("unknown"),
         }
     }

@@ -11,7 +11,29 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use steadfast_resources::{Claim, ClosedDirectory, HostObject, PathAfter};
+use steadfast_resources::{Claim, ClosedDirectory, Footprint, HostObject, PathAfter};
+
+/// The roles of a resource for the paths of other resources. They are stored, since a footprint is computed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::config) struct PathRoles {
+    /// The path is a regular file after an apply.
+    pub(in crate::config) is_file: bool,
+    /// The resource manages the content of a directory.
+    manages_content: bool,
+    /// The resource closes a directory to other users.
+    closes_directory: bool,
+}
+
+impl PathRoles {
+    /// Returns the roles in a footprint.
+    pub(super) fn of(footprint: &Footprint) -> Self {
+        Self {
+            is_file: footprint.path_after_apply == PathAfter::File,
+            manages_content: footprint.purge_root.is_some() || footprint.spares_below.is_some(),
+            closes_directory: footprint.closed_directory.is_some(),
+        }
+    }
+}
 
 impl Validator<'_> {
     /// Records the claims of a resource, and reports each object that another resource claims exclusively.
@@ -79,8 +101,7 @@ impl Validator<'_> {
     fn is_nested(&self, path: &Path) -> bool {
         let is_file = |above: &Path| {
             let holder = self.claims.get(&HostObject::Path(above.to_owned()));
-            let resource = holder.and_then(|holder| self.vertices.get(*holder)?.resource.as_ref());
-            resource.is_some_and(|it| it.footprint().path_after_apply == PathAfter::File)
+            holder.and_then(|holder| self.vertices.get(*holder)).is_some_and(|it| it.roles.is_file)
         };
         let is_below = |object: &HostObject| matches!(object, HostObject::Path(other) if other != path && other.starts_with(path));
         path.ancestors().skip(1).any(is_file) || self.claims.keys().any(is_below)
@@ -151,7 +172,8 @@ impl Validator<'_> {
     /// Passes to each resource that manages the content of a directory the claims of others below that directory.
     pub(in crate::config) fn share_claims(&mut self) {
         let managed = |vertex: usize| {
-            let footprint = self.vertices.get(vertex)?.resource.as_ref()?.footprint();
+            let candidate = self.vertices.get(vertex).filter(|it| it.roles.manages_content)?;
+            let footprint = candidate.resource.as_ref()?.footprint();
             footprint.purge_root.or(footprint.spares_below)
         };
         let minding: Vec<(usize, PathBuf)> = (0..self.vertices.len())
@@ -194,7 +216,8 @@ impl Validator<'_> {
     /// Passes to each resource the innermost directory above its path that another resource closes to other users.
     pub(in crate::config) fn share_closed_directories(&mut self) {
         let directory_of = |candidate: &super::DraftVertex| {
-            candidate.resource.as_ref()?.footprint().closed_directory
+            let resource = candidate.resource.as_ref().filter(|_| candidate.roles.closes_directory);
+            resource?.footprint().closed_directory
         };
         let closed: BTreeMap<PathBuf, ClosedDirectory> = self
             .vertices

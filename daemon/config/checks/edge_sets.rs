@@ -284,6 +284,7 @@ impl Validator<'_> {
             at,
             spec,
             resource: Some(resource),
+            roles: super::claims::PathRoles::default(),
             recipe: None,
             definition: Stable::new().text("noop").text(&name).finish(),
             meta,

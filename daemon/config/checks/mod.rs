@@ -59,6 +59,8 @@ pub(super) struct DraftVertex {
     pub(super) at: Location,
     pub(super) spec: &'static KindSpec,
     pub(super) resource: Option<Arc<dyn Resource>>,
+    /// The roles of the resource for other paths.
+    pub(super) roles: claims::PathRoles,
     pub(super) recipe: Option<Arc<DeferredResource>>,
     pub(super) definition: u64,
     meta: Arc<Meta>,
@@ -305,8 +307,11 @@ impl Validator<'_> {
         let Own { meta, rewatch, autoedge, autogroup, delete, protect } = own;
         let at_fields = (identity.as_ref(), file, index);
         let resource = self.build(&mut given, recipe.as_ref(), place, at_fields);
+        let (mut roles, mut can_be_removed) = (claims::PathRoles::default(), false);
         if let Some(resource) = &resource {
             let footprint = resource.footprint();
+            roles = claims::PathRoles::of(&footprint);
+            can_be_removed = footprint.removal.is_some();
             self.invalid(Severity::Warning, &footprint.warnings, at_fields);
             self.invalid(Severity::Warning, &untrusted(&footprint.trusts), at_fields);
             self.claim(footprint.claims, vertex, &identity, at);
@@ -316,14 +321,14 @@ impl Validator<'_> {
         }
         let labels: Arc<[(String, String)]> =
             if given.labels.is_empty() { Arc::default() } else { given.labels.to_vec().into() };
-        let can = |resource: &Arc<dyn Resource>| resource.footprint().removal.is_some();
-        let delete = (delete != Delete::Never || withdraws) && resource.as_ref().is_some_and(can);
+        let delete = (delete != Delete::Never || withdraws) && can_be_removed;
         let line = given.line;
         self.vertices.push(DraftVertex {
             identity,
             at,
             spec: given.spec,
             resource,
+            roles,
             recipe: recipe.map(Arc::new),
             definition,
             meta,

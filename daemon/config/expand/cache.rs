@@ -22,12 +22,13 @@ pub(super) struct Cache {
 pub(super) type ProbeRoot =
     (Shared<BTreeMap<String, Value>>, Arc<BTreeMap<String, ValueType>>, Arc<ValueType>);
 
-/// An expression, and the addresses of the types that it was checked against.
-pub(super) type CheckKey = (String, [usize; 6]);
+/// The addresses of an expression and of the types that it was checked against.
+pub(super) type CheckKey = (usize, [usize; 6]);
 
-/// The result of a check. It holds the types, so that no other type gets their addresses.
+/// The result of a check. It holds the expression and the types, so that no others get their addresses.
 pub(super) struct Checked {
     pub(super) result: Result<ValueType, ExpressionError>,
+    pub(super) _expression: Expression,
     pub(super) _types: [Option<Arc<ValueType>>; 4],
     pub(super) _probes: Arc<BTreeMap<String, ValueType>>,
 }

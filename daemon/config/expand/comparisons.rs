@@ -1,6 +1,6 @@
 //! Warnings about comparisons that never hold: a fact never has the text that it is compared with.
 
-use super::evaluate::Written;
+use super::written::Written;
 use super::{Context, Expander};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};

@@ -5,10 +5,10 @@ use super::cache::{self, Checked};
 use super::names::{environment, has_failed, has_type, missing_value, value_of, with_values};
 use super::outcome::Outcome;
 use super::sources::host_facts::Facts;
+use super::written::Written;
 use super::{Context, Expander};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted, shorten};
-use crate::config::source_file::Span;
 use crate::expressions::{Expression, ExpressionError, Shared, Value, ValueType};
 use crate::nearest_name::nearest;
 use std::borrow::Cow;
@@ -146,53 +146,8 @@ const LISTED: usize = 9;
 /// The bytes of an expression that are looked at several times for one unit of work.
 const BYTES_OF_WORK: u64 = 16;
 
-/// An expression in a file: its text, and the place of its first byte.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Written<'t> {
-    pub(super) text: &'t str,
-    /// The offset in the file, if the text stands there as it is.
-    pub(super) start: Option<usize>,
-    /// The scalar that holds the expression.
-    pub(super) span: Span,
-}
-
-impl<'t> Written<'t> {
-    /// Finds an expression in the scalar at a span.
-    pub(super) fn find(context: &Context, text: &'t str, span: Span) -> Self {
-        let (start, end) = (span.start as usize, span.end as usize);
-        let source = context.parsed.file.text.get(start..end).unwrap_or_default();
-        Self { text, start: source.find(text).map(|at| start + at), span }
-    }
-
-    /// Finds an expression behind an offset of the scalar at a span; the offset moves behind the expression.
-    pub(super) fn find_next(
-        context: &Context,
-        text: &'t str,
-        (span, from): (Span, &mut usize),
-    ) -> Self {
-        let rest = Span {
-            start: span.start.saturating_add(u32::try_from(*from).unwrap_or(u32::MAX)),
-            ..span
-        };
-        let found = Self::find(context, text, rest);
-        if let Some(start) = found.start {
-            *from = start + text.len() - span.start as usize;
-        }
-        Self { span, ..found }
-    }
-
-    /// Returns the span of a byte of the expression, or of the whole scalar.
-    pub(super) fn span_at(&self, at: usize) -> Span {
-        match self.start {
-            Some(start) => {
-                let end = start + self.text.len();
-                let at = (start + at).min(end.saturating_sub(1));
-                Span::new(at, end.max(at + 1))
-            }
-            None => self.span,
-        }
-    }
-}
+/// The work of parsing and checking an expression and making its program, besides its length.
+const WORK_OF_PARSE: u64 = 160;
 
 impl Expander<'_> {
     /// Parses an expression; reports a problem.
@@ -205,6 +160,9 @@ impl Expander<'_> {
             parsed.clone()
         } else {
             let parsed = Expression::parse(written.text);
+            if !self.count_work(context, written.span_at(0), WORK_OF_PARSE) {
+                return None;
+            }
             cache::forget_if_many(&mut self.cache.parsed);
             self.cache.parsed.insert(written.text.to_owned(), parsed.clone());
             parsed
@@ -250,7 +208,8 @@ impl Expander<'_> {
         let Some(expression) = self.parse_expression(context, written) else {
             return Outcome::Failed;
         };
-        let names = expression.dependencies();
+        let mentions = expression.mentions();
+        let names: BTreeSet<String> = mentions.iter().cloned().collect();
         self.uses.note_names(&names, &context.origin.instance);
         if has_failed(&context.scope, &names) || !self.names_are_known(context, written, &names) {
             return Outcome::Failed;
@@ -262,7 +221,7 @@ impl Expander<'_> {
         if names.iter().any(|name| name.starts_with("facts.")) {
             context.scope.facts.use_root();
         }
-        if let Err(error) = self.check_expression(context, &expression, written.text) {
+        if let Err(error) = self.check_expression(context, &expression) {
             self.report_expression(context, written, &error);
             self.report_other_names(context, written, (&expression, &error));
             return Outcome::Failed;
@@ -271,7 +230,6 @@ impl Expander<'_> {
         if let Some(unknown) = unknown {
             return Outcome::Unknown(unknown);
         }
-        let (mentions, is_copied) = (expression.mentions(), expression.calls_function());
         if Self::reads_too_much(context, &mentions) {
             let what = "the expression reads more than 32 MiB of values";
             let hint = "name a large text once, or read it in a template";
@@ -279,7 +237,7 @@ impl Expander<'_> {
             self.report_at(context, written.span_at(0), problem);
             return Outcome::Failed;
         }
-        if !self.count_read(context, &mentions, is_copied) {
+        if !self.count_read(context, &mentions, expression.calls_function()) {
             let problem = "the expressions of the graph read more than 256 MiB of values";
             return self.exceed_at(context, written, problem);
         }
@@ -317,14 +275,14 @@ impl Expander<'_> {
         &mut self,
         context: &Context,
         expression: &Expression,
-        text: &str,
     ) -> Result<ValueType, ExpressionError> {
         let scope = &context.scope;
+        let with_facts = expression.may_use_facts();
         let types = [
             Some(Arc::clone(&scope.vars.root.value_type)),
             scope.params.as_ref().map(|it| Arc::clone(&it.value_type)),
             scope.item.as_ref().map(|it| Arc::clone(&it.root.value_type)),
-            text.contains("facts").then(|| Arc::clone(&scope.facts.root().value_type)),
+            with_facts.then(|| Arc::clone(&scope.facts.root().value_type)),
         ];
         let address =
             |of: &Option<Arc<ValueType>>| of.as_ref().map_or(0, |it| Arc::as_ptr(it).addr());
@@ -332,11 +290,10 @@ impl Expander<'_> {
         let probes = Arc::clone(&scope.probe_types);
         let of_probes = Arc::as_ptr(&probes).addr();
         let is_module = usize::from(context.is_module());
-        let key = (text.to_owned(), [vars, params, item, facts, of_probes, is_module]);
+        let key = (expression.address(), [vars, params, item, facts, of_probes, is_module]);
         if let Some(checked) = self.cache.checked.get(&key) {
             return checked.result.clone();
         }
-        let with_facts = text.contains("facts");
         let wants_hints = self.wants_hints();
         let names = environment(scope, (context.is_module(), with_facts), &self.cache);
         let names = names.with_hints(wants_hints);
@@ -352,9 +309,15 @@ impl Expander<'_> {
                 expression.check(&environment(scope, (context.is_module(), true), &self.cache));
         }
         cache::forget_if_many(&mut self.cache.checked);
-        self.cache
-            .checked
-            .insert(key, Checked { result: result.clone(), _types: types, _probes: probes });
+        self.cache.checked.insert(
+            key,
+            Checked {
+                result: result.clone(),
+                _expression: expression.clone(),
+                _types: types,
+                _probes: probes,
+            },
+        );
         result
     }
 
@@ -411,7 +374,7 @@ impl Expander<'_> {
         if !names.iter().all(|name| has_type(&context.scope, name)) {
             return None;
         }
-        self.check_expression(context, &expression, written.text).ok()
+        self.check_expression(context, &expression).ok()
     }
 
     /// Reports a name of a loop item that the items do not have.

@@ -5,9 +5,9 @@
 //! and the uses that led there.
 //!
 //! Reading order: `detect` (files without the language skip the expansion), this file (the steps), `sources` (files,
-//! includes, variables, facts), `budget` (limits), `evaluate` (expressions), `cache`, `comparisons`, `outcome`,
-//! `names`, `text` (scalars with `${ }`), `values`, `resources` (conditions, loops, fields, commands, templates),
-//! `modules` (files, parameters, uses, pages), `print`, `ask`.
+//! includes, variables, facts), `budget` (limits), `written` and `evaluate` (expressions), `cache`, `comparisons`,
+//! `outcome`, `names`, `text` (scalars with `${ }`), `values`, `resources` (conditions, loops, fields, commands,
+//! templates), `modules` (files, parameters, uses, pages), `print`, `ask`.
 
 pub(super) mod ask;
 mod budget;
@@ -25,6 +25,7 @@ pub(super) mod sources;
 pub(super) mod text;
 pub(super) mod values;
 pub(super) mod words;
+mod written;
 
 use super::document::parse::parse_counted;
 use super::document::tree::{Node, Tree};

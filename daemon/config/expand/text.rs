@@ -2,8 +2,8 @@
 
 use super::budget::LONGEST_TEXT;
 use super::{Context, Expander};
-use crate::config::expand::evaluate::Written;
 use crate::config::expand::outcome::Outcome;
+use crate::config::expand::written::Written;
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
 use crate::expressions::Value;

@@ -5,16 +5,12 @@ use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
-use steadfast_resources::{HostObject, PathAfter};
+use steadfast_resources::HostObject;
 
 impl Validator<'_> {
     /// Reports each resource whose path lies below the path of a declared regular file.
     pub(in crate::config) fn check_nesting(&mut self) {
-        let is_file = |vertex: usize| {
-            let resource = self.vertices.get(vertex).and_then(|it| it.resource.as_ref());
-            resource
-                .is_some_and(|resource| resource.footprint().path_after_apply == PathAfter::File)
-        };
+        let is_file = |vertex: usize| self.vertices.get(vertex).is_some_and(|it| it.roles.is_file);
         let paths = self.claims.iter().filter_map(|(object, vertex)| match object {
             HostObject::Path(path) => Some((path.as_os_str().as_bytes(), *vertex)),
             _ => None,

@@ -61,8 +61,7 @@ pub(in crate::expressions) fn join_items(arguments: &[Argument<'_>]) -> Typed {
     want(arguments, 1, &ValueType::Text)?;
     match items_of(arguments)? {
         ValueType::Text | ValueType::Int | ValueType::Bool => Ok(ValueType::Text),
-        // An empty list.
-        ValueType::Unknown => Err("wants items of one type".to_owned()),
+        ValueType::Nothing | ValueType::Unknown => Err("wants items of one type".to_owned()),
         other => Err(format!("wants a list of string, int or bool, found list of {other}")),
     }
 }

@@ -1,10 +1,10 @@
 //! Commands without a shell: the text is split into words first, so that one expression stays within one argument.
 
 use crate::config::document::tree::{Node, Tree};
-use crate::config::expand::evaluate::Written;
 use crate::config::expand::outcome::Outcome;
 use crate::config::expand::resources::fields::Target;
 use crate::config::expand::text::{Part, append_text, split_scalar};
+use crate::config::expand::written::Written;
 use crate::config::expand::{Context, Expander, copy_nodes};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};

@@ -2,10 +2,10 @@
 
 use crate::config::document::Inactivity;
 use crate::config::document::tree::Node;
-use crate::config::expand::evaluate::Written;
 use crate::config::expand::names::value_ref;
 use crate::config::expand::outcome::Outcome;
 use crate::config::expand::values::shown;
+use crate::config::expand::written::Written;
 use crate::config::expand::{Context, Expander};
 use crate::config::hidden::names_secret;
 use crate::config::problem::code::Code;
@@ -194,7 +194,7 @@ impl Expander<'_> {
             ValueType::Text => ("string", format!("{text} != \"\"")),
             ValueType::List(_) => ("list", format!("{text} | length > 0")),
             ValueType::Map(_) | ValueType::AnyMap(_) => ("map", format!("{text} | length > 0")),
-            ValueType::Bool | ValueType::Unknown => ("of no known type", text),
+            ValueType::Bool | ValueType::Nothing | ValueType::Unknown => ("of no known type", text),
         };
         let what = format!("a condition must be bool, this is {kind}; write `{instead}`");
         self.report(context, node, Problem::new(Code::Condition, what));

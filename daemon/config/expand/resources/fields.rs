@@ -3,12 +3,12 @@
 use crate::config::ast::Relation;
 use crate::config::checks::metaparams::{ALIASES, LABELS, META};
 use crate::config::document::tree::{Node, Tree};
-use crate::config::expand::evaluate::Written;
 use crate::config::expand::names::is_from_probe;
 use crate::config::expand::outcome::{AllOutcomes, Outcome};
 use crate::config::expand::resources::field_parts::is_map_form;
 use crate::config::expand::text::Part;
 use crate::config::expand::values::{kind_of, push_value};
+use crate::config::expand::written::Written;
 use crate::config::expand::{Context, Expander, copy_nodes};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};

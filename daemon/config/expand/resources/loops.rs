@@ -1,10 +1,11 @@
 //! Loops (`for_each:`): the items with their keys and types.
 
 use crate::config::document::tree::Node;
-use crate::config::expand::evaluate::{LoopItem, Root, Written};
+use crate::config::expand::evaluate::{LoopItem, Root};
 use crate::config::expand::modules::params::Declaration;
 use crate::config::expand::outcome::Outcome;
 use crate::config::expand::values::kind_of;
+use crate::config::expand::written::Written;
 use crate::config::expand::{Context, Expander};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};

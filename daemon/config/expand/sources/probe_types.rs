@@ -1,9 +1,10 @@
 //! The declared types of probes: an expression is checked before its probe has answered.
 
 use crate::config::document::tree::{Node, Tree};
-use crate::config::expand::evaluate::{Root, Written};
+use crate::config::expand::evaluate::Root;
 use crate::config::expand::outcome::Outcome;
 use crate::config::expand::text::Part;
+use crate::config::expand::written::Written;
 use crate::config::expand::{Context, Expander};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
