@@ -150,6 +150,8 @@ fn slips_with_secrets_are_reported() {
     };
     answers(&[("web.yaml", &of("pw"))], &["web.yaml:5:", "of a secret: p: {secret: NAME}"]);
     answers(&[("web.yaml", &of("{secret: pww}"))], &["is not declared", "did you mean `pw`?"]);
+    let argument = "graph: g\nsecrets: {pw: {file: /a}}\nresources:\n  exec:\n  - {name: a, args: [/bin/a, {secret: pw}]}\n";
+    answers(&[("web.yaml", argument)], &["web.yaml:5:", "give it as `stdin: {secret: NAME}`"]);
     let path =
         "graph: g\nvars: {x: a}\nsecrets: {pw: {file: \"/a/${vars.x}\"}}\nresources: {noop: [a]}\n";
     let loaded = accepted(&[("web.yaml", path)]);
@@ -286,6 +288,10 @@ fn wrong_forms_get_the_correction() {
     for (body, expected) in [
         ("resources:\n  noop: a\n", "write noop: [a]"),
         ("resources:\n  file:\n  - {path: /a, content: x}\n", "write name: /a"),
+        (
+            "resources:\n  file:\n  - {name: /a, source: \"https://example.org/a\"}\n",
+            "download it with the kind `fetch`",
+        ),
         (
             "edges: [\"noop[a] -> noop[b]\"]\nresources: {noop: [a]}\n",
             "write {from: \"noop[a]\", to: \"noop[b]\"}",

@@ -67,6 +67,7 @@ const KEYS: &[Word] = &[
     ("require", "", "after: [\"kind[name]\"]"),
     ("requires", "", "after: [\"kind[name]\"]"),
     ("requisite", "", "after: [\"kind[name]\"]"),
+    ("watch", "watchfiles", "watchfiles: [/absolute/path]"),
     ("watch", "", "subscribe: [\"kind[name]\"]"),
     ("onchanges", "", "subscribe: [\"kind[name]\"]"),
     ("notifies", "", "notify: [\"kind[name]\"]"),

@@ -398,6 +398,9 @@ impl<'t> Reader<'t, '_> {
                     },
                 ))
             }
+            Some(Node::Map(_)) if field.takes == FieldType::Texts => {
+                self.secret_name(id).map(|_| secret_item_advice(field.name).to_owned())
+            }
             Some(Node::Map(_)) if field.takes == FieldType::Text => {
                 Some("quote the value to make it a string".to_owned())
             }
@@ -428,6 +431,16 @@ impl<'t> Reader<'t, '_> {
                 Vec::new()
             }
         }
+    }
+}
+
+/// Returns the advice for a secret as an item of a list.
+fn secret_item_advice(field: &str) -> &'static str {
+    match field {
+        "args" => {
+            "all users see arguments: give it as `stdin: {secret: NAME}` or `env: {VARIABLE: {secret: NAME}}`"
+        }
+        _ => "an item of a list cannot be a secret",
     }
 }
 
