@@ -23,6 +23,24 @@ resources:
   - {name: other, path: $DIR/other, mode: 0600, template: {text: 'pw={{ p }}'}, values: {p: {secret: s}}}
 ";
 
+/// A reload runs the command of a secret again, and its receivers get the new output.
+#[test]
+fn a_reload_reads_the_secrets_of_commands() {
+    let host = Host::with(
+        "graph: g\nsecrets: {s: {command: [/bin/cat, $DIR/vault]}}\nresources:\n  file:\n  - {name: one, path: $DIR/one, mode: 0600, content: {secret: s}}\n",
+    );
+    host.write("vault", "first").chmod("vault", 0o600);
+    let daemon = host.run(&["--sweep", "0"]);
+    daemon.wait_for("converged");
+    host.write("vault", "second");
+    host.ask_daemon(&["reload"]).exits(0);
+    host.wait_until("the new output is there", || host.read("one") == "second");
+    host.wait_until("and told", || daemon.count("changed") >= 2);
+    let log = daemon.log();
+    let is_repair = |line: &crate::daemon::Line| line.message.contains(", corrective");
+    assert!(!log.iter().any(is_repair), "{log:#?}");
+}
+
 /// E-20: changes of receivers after a rotation are intentional; foreign changes of the file itself are corrective.
 #[test]
 fn a_secret_that_is_rotated_is_nobodys_drift() {

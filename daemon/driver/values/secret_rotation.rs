@@ -4,7 +4,8 @@
 //! read after each load, after changes of their files, and after lost events; a changed hash triggers a new run.
 //! Resources that declare a state are checked instead.
 //!
-//! The output of a command may differ each time, so resources with a secret from a command are left out.
+//! The output of a command may differ each time, so an `exec` resource with a secret from a command does not run again
+//! for it. The other receivers of such a secret are checked after each load of a graph.
 
 use super::secrets;
 use crate::config::Vertex;
@@ -65,13 +66,26 @@ impl SecretRotation {
 }
 
 impl Driver {
-    /// Schedules secret reads for all eligible vertices of a new graph.
+    /// Schedules secret reads for all eligible vertices of a new graph. A converged receiver of the output of a command
+    /// is checked, which runs the command: no event tells that its output has changed.
     pub(in crate::driver) fn read_secrets_of_all(&mut self) {
+        let now = Instant::now();
         for id in self.graph.receivers() {
             if self.may_be_rotated(id) {
                 self.values.rotation.wanted.insert(id);
+            } else if self.has_command_secret(id)
+                && !self.graph.is_deed(id)
+                && self.current_status(id) == Some(VertexStatus::Settled)
+            {
+                self.values.rotation.settling.put(id, now);
             }
         }
+    }
+
+    fn has_command_secret(&self, id: VertexId) -> bool {
+        let recipe = self.graph.get(id).and_then(|entry| entry.recipe.as_ref());
+        let is_command = |supply: &Supply| matches!(supply, Supply::Command(_));
+        recipe.is_some_and(|recipe| secrets(recipe).any(is_command))
     }
 
     /// Schedules a secret read after events of the file may have been lost.
