@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
-use steadfast::config::{Link, LoadedGraph, Vertex};
+use steadfast::config::{Link, LoadedGraph, Vertex, Window};
 use steadfast::driver::{
     Driver, DriverDeps, DriverEvent, Inbox, Notification, Observer, Query, Settings, local_minute,
 };
@@ -174,9 +174,14 @@ fn key() -> Arc<MintKey> {
 
 /// Runs a test with a running driver, on one thread, in virtual time.
 pub(crate) fn play<F: Future<Output = ()>>(test: impl FnOnce(Ground) -> F) {
+    play_on(Host::default(), test);
+}
+
+/// Runs a test as [`play`], on a host.
+pub(crate) fn play_on<F: Future<Output = ()>>(host: Host, test: impl FnOnce(Ground) -> F) {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().start_paused(true).build().expect("a runtime");
-    tokio::task::LocalSet::new().block_on(&runtime, async { test(Ground::new()).await });
+    tokio::task::LocalSet::new().block_on(&runtime, async { test(Ground::new(host)).await });
 }
 
 /// A running driver with its simulated host.
@@ -187,10 +192,12 @@ pub(crate) struct Ground {
     kept: MemoryStore,
     said: Said,
     seen: usize,
+    /// The maintenance windows of the graphs.
+    pub(crate) windows: Vec<(String, Window)>,
 }
 
 impl Ground {
-    fn new() -> Self {
+    fn new(host: Host) -> Self {
         let settings = Settings {
             one_shot: false,
             slots: Slots::default(),
@@ -216,7 +223,7 @@ impl Ground {
         drop(tokio::spawn(keeping));
         let said = Said::default();
         let parts = DriverDeps {
-            host: Host::default(),
+            host,
             key: Arc::clone(KEY.get_or_init(key)),
             journal: Some(journal),
             recalled: StoredState::default(),
@@ -229,7 +236,7 @@ impl Ground {
         let inbox = driver.inbox();
         drop(tokio::task::spawn_local(driver.run()));
         let (world, opened) = (Arc::default(), Arc::default());
-        Self { inbox, world, opened, kept, said, seen: 0 }
+        Self { inbox, world, opened, kept, said, seen: 0, windows: Vec::new() }
     }
 
     pub(crate) fn world(&self) -> MutexGuard<'_, World> {
@@ -276,7 +283,7 @@ impl Ground {
             vertices: things.iter().map(vertex).collect(),
             edges,
             semaphores: Vec::new(),
-            windows: Vec::new(),
+            windows: self.windows.clone(),
             usual: Arc::clone(&meta),
             origins: Vec::new(),
             warnings: Vec::new(),
