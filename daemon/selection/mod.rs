@@ -11,6 +11,8 @@ pub use resolve::{Unselected, resolve};
 
 pub(crate) use glob::matches_glob;
 
+use std::sync::Arc;
+
 /// The prefix of a selector of labels; `-l tier=web` is short for `label:tier=web`.
 pub const LABEL: &str = "label:";
 
@@ -18,6 +20,23 @@ pub const LABEL: &str = "label:";
 pub trait LabelSource {
     /// Returns the value of a label of a resource; `None` without this label.
     fn label(&self, identity: &str, key: &str) -> Option<&str>;
+}
+
+/// A declared resource, as selectors see it.
+#[derive(Clone, Debug)]
+pub struct Selectable {
+    /// The identity.
+    pub identity: Arc<str>,
+    /// The labels.
+    pub labels: Arc<[(String, String)]>,
+}
+
+/// The labels of resources that are sorted by identity.
+impl LabelSource for Vec<Selectable> {
+    fn label(&self, identity: &str, key: &str) -> Option<&str> {
+        let at = self.binary_search_by(|one| one.identity.as_ref().cmp(identity)).ok()?;
+        label_in(&self.get(at)?.labels, key)
+    }
 }
 
 /// Returns the value of a label in a list of labels.

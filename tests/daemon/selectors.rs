@@ -204,3 +204,21 @@ fn wait_takes_resources_and_states() {
     });
     assert!(waiting.wait().expect("ended").success());
 }
+
+/// A request with so many or so long patterns that their search would take long is refused.
+#[test]
+fn a_search_is_bounded() {
+    let host = Host::with(LABELLED);
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    let patterns: Vec<String> = (0..101).map(|number| format!("*{number}")).collect();
+    let many: Vec<&str> =
+        ["status"].into_iter().chain(patterns.iter().map(String::as_str)).collect();
+    host.ask_daemon(&many).exits(1).says("expected at most 100 names or patterns without a kind");
+    let long = format!("*{}", "a*".repeat(1000));
+    host.ask_daemon(&["status", &long]).exits(1).says("expected a selector of at most 1024 bytes");
+    let unknown: Vec<String> = (0..1000).map(|number| format!("file[{number}]")).collect();
+    let many: Vec<&str> = ["check"].into_iter().chain(unknown.iter().map(String::as_str)).collect();
+    host.ask_daemon(&many).exits(64).says("file[999]");
+    host.ask_daemon(&["status", "file[a]"]).exits(0);
+}

@@ -21,7 +21,7 @@ use crate::api::{
 };
 use crate::history::Undo;
 use crate::metrics::DriverValues;
-use crate::selection::Unselected;
+use crate::selection::Selectable;
 use crate::store::{Origin, StateCommand};
 use list::ListRequest;
 use statistics::Moment;
@@ -44,8 +44,8 @@ pub enum Query {
     Names(String, usize, oneshot::Sender<Vec<String>>),
     /// A page of the list of all resources.
     List(ListRequest, oneshot::Sender<List>),
-    /// The identities that these selectors select.
-    Select(Vec<String>, oneshot::Sender<Result<Vec<String>, Unselected>>),
+    /// All declared resources, in no order. Selectors are compared with them elsewhere, since that can take long.
+    Selectable(oneshot::Sender<Vec<Selectable>>),
     /// The status of these resources, with at most this many rows. The reply may be the unknown identities.
     Selected(Vec<String>, usize, oneshot::Sender<Result<SelectedResources, Vec<String>>>),
     /// Checks these resources, or all that are due, without a change; the reply may be the unknown identities.
@@ -101,7 +101,7 @@ impl Driver {
             }
             Query::Names(prefix, most, to) => drop(to.send(self.names_from(&prefix, most))),
             Query::List(wanted, to) => drop(to.send(self.list(&wanted))),
-            Query::Select(texts, to) => drop(to.send(self.select(&texts))),
+            Query::Selectable(to) => drop(to.send(self.selectable())),
             Query::Selected(names, most, to) => drop(to.send(self.selected(&names, most))),
             Query::Inspect { resources, resume, to } => self.inspect((&resources, resume), to),
             parking @ (Query::Park { .. } | Query::Unpark(..)) => {
@@ -379,7 +379,11 @@ impl Driver {
             VertexStatus::Delayed(_) => "failed, retrying",
             VertexStatus::Failed => "failed, no retries left",
             VertexStatus::Held(HeldReason::WouldChange) => "would change (noop)",
-            VertexStatus::Held(HeldReason::Window(_)) => "would change, maintenance window closed",
+            VertexStatus::Held(HeldReason::Window(window)) => {
+                let windows = self.graph.windows();
+                let text = windows.get(window.0 as usize).map_or("", |(text, _)| text.as_str());
+                return (format!("would change, maintenance window closed ({text})"), Vec::new());
+            }
             VertexStatus::Held(HeldReason::WouldRefresh) => "would refresh (noop)",
             VertexStatus::Held(HeldReason::UnknownUntil(_)) => {
                 "unknown until another resource is changed"

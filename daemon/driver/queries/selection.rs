@@ -1,26 +1,23 @@
-//! The selection of resources by selectors, and the status of a selection.
+//! The resources that selectors are compared with, and the status of a selection.
 
 use super::phase;
 use super::statistics::Moment;
 use crate::api::{Phase, SelectedResources};
+use crate::config::Vertex;
 use crate::driver::Driver;
-use crate::driver::graph::registry::GraphRegistry;
-use crate::selection::{LabelSource, Unselected, label_in, resolve};
+use crate::selection::Selectable;
+use std::sync::Arc;
 use steadfast_engine::{VertexId, VertexStatus};
 
-impl LabelSource for GraphRegistry {
-    fn label(&self, identity: &str, key: &str) -> Option<&str> {
-        let vertex = self.get(self.number(identity)?)?;
-        label_in(&vertex.labels, key)
-    }
-}
-
 impl Driver {
-    /// Returns the identities that selectors select, in order of identity.
-    pub(super) fn select(&self, texts: &[String]) -> Result<Vec<String>, Unselected> {
-        let mut identities: Vec<&str> = self.graph.ids().map(|id| self.graph.name(id)).collect();
-        identities.sort_unstable();
-        resolve(texts, &identities, &self.graph)
+    /// Returns all declared resources.
+    pub(super) fn selectable(&self) -> Vec<Selectable> {
+        let vertices = self.graph.ids().filter_map(|id| self.graph.get(id));
+        let each = |vertex: &Vertex| Selectable {
+            identity: Arc::clone(&vertex.identity),
+            labels: Arc::clone(&vertex.labels),
+        };
+        vertices.map(each).collect()
     }
 
     /// Returns the status of these resources, worst first; an error are the unknown identities.

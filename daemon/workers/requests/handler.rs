@@ -9,7 +9,6 @@ use crate::control::RequestHandler;
 use crate::driver::{DriverEvent, ListRequest, Query};
 use crate::events::{Wanted, without_messages};
 use crate::history::Undo;
-use crate::nearest_name::with_nearest;
 use crate::store::{Maintenance, StateCommand};
 use crate::workers::Shared;
 use crate::workers::errors::{LogLevelError, MaintenanceError};
@@ -37,9 +36,6 @@ const LOOKS: Duration = Duration::from_mins(2);
 
 /// The interval at which a paused resource is polled until its run ends.
 const REST: Duration = Duration::from_millis(20);
-
-/// The maximum number of names considered for a suggestion.
-const KNOWN: usize = 100_000;
 
 /// The maximum length of the chain in a reply to `why`.
 const STEPS: usize = 100;
@@ -343,22 +339,6 @@ impl DaemonRequestHandler {
             Some(inactive) => Ok(inactive),
             None => Err(self.unknown(&[resource.to_owned()]).await),
         }
-    }
-
-    /// Returns the reply for unknown resources, with suggestions.
-    pub(super) async fn unknown(&self, resources: &[String]) -> Reply {
-        let known = self.of_driver(|to| Query::Names(String::new(), KNOWN, to)).await;
-        let known = known.unwrap_or_default();
-        let near = |word: &String| {
-            // The name may lack its kind.
-            let bare = format!("[{word}]");
-            let named = known.iter().filter(|name| name.ends_with(&bare)).take(1);
-            match named.map(String::as_str).next() {
-                Some(name) => format!("{word} (did you mean {name}?)"),
-                None => with_nearest(word, known.iter().map(String::as_str)),
-            }
-        };
-        Reply::Unknown(resources.iter().map(near).collect())
     }
 
     /// Returns the chain from a resource through the resources that it waits for.

@@ -6,9 +6,41 @@ use super::handler::DaemonRequestHandler;
 use crate::api::{Reply, ReplySink, Request};
 use crate::driver::Query;
 use crate::events::Reader;
+use crate::nearest_name::with_nearest;
 use crate::selection::{LABEL, NoLabels, Selector, Unselected, resolve};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// The maximum number of names considered for a suggestion.
+const KNOWN: usize = 100_000;
+
+/// The maximum number of unknown names that get a suggestion.
+const SUGGESTED: usize = 8;
+
+/// The greatest number of selectors in one request that are no identities.
+const MOST_PATTERNS: usize = 100;
+
+/// The greatest length of such a selector in bytes.
+const LONGEST_PATTERN: usize = 1024;
+
+/// Refuses selectors whose search among all resources could take long.
+fn refuse_long_searches(patterns: &[String]) -> Result<(), Reply> {
+    if patterns.len() > MOST_PATTERNS {
+        let found = patterns.len();
+        let what = format!(
+            "expected at most {MOST_PATTERNS} names or patterns without a kind, found {found}: write kind[name]"
+        );
+        return Err(Reply::Refused(what));
+    }
+    match patterns.iter().map(String::len).find(|length| *length > LONGEST_PATTERN) {
+        Some(found) => {
+            let what =
+                format!("expected a selector of at most {LONGEST_PATTERN} bytes, found {found}");
+            Err(Reply::Refused(what))
+        }
+        None => Ok(()),
+    }
+}
 
 impl DaemonRequestHandler {
     /// Replaces the selectors of a request by the identities of the running graph. Texts that can only be identities
@@ -73,8 +105,17 @@ impl DaemonRequestHandler {
         Ok(())
     }
 
+    /// Returns the identities that selectors select, in order of identity. The driver does not wait for the search.
     async fn select(&self, texts: Vec<String>) -> Result<Vec<String>, Reply> {
-        let wrong = match self.of_driver(|to| Query::Select(texts, to)).await? {
+        refuse_long_searches(&texts)?;
+        let mut all = self.of_driver(Query::Selectable).await?;
+        let search = move || {
+            all.sort_unstable_by(|one, other| one.identity.cmp(&other.identity));
+            let identities: Vec<&str> = all.iter().map(|one| one.identity.as_ref()).collect();
+            resolve(&texts, &identities, &all)
+        };
+        let found = tokio::task::spawn_blocking(search).await;
+        let wrong = match found.map_err(|error| Reply::Unavailable(error.to_string()))? {
             Ok(selected) => return Ok(selected),
             Err(wrong) => wrong,
         };
@@ -82,6 +123,24 @@ impl DaemonRequestHandler {
             return Err(self.unknown(&wrong.unknown).await);
         }
         Err(Reply::Ambiguous(wrong.candidates()))
+    }
+
+    /// Returns the reply for unknown resources, with suggestions.
+    pub(super) async fn unknown(&self, resources: &[String]) -> Reply {
+        let known = self.of_driver(|to| Query::Names(String::new(), KNOWN, to)).await;
+        let known = known.unwrap_or_default();
+        let near = |word: &String| {
+            // The name may lack its kind.
+            let bare = format!("[{word}]");
+            let named = known.iter().filter(|name| name.ends_with(&bare)).take(1);
+            match named.map(String::as_str).next() {
+                Some(name) => format!("{word} (did you mean {name}?)"),
+                None => with_nearest(word, known.iter().map(String::as_str)),
+            }
+        };
+        // The search for the nearest of many names takes long.
+        let (first, others) = resources.split_at(resources.len().min(SUGGESTED));
+        Reply::Unknown(first.iter().map(near).chain(others.iter().cloned()).collect())
     }
 
     /// Returns the resources that selectors of events select: declared ones, and ones with recorded events. An
@@ -96,6 +155,7 @@ impl DaemonRequestHandler {
         let (names, patterns): (Vec<String>, Vec<String>) =
             texts.into_iter().partition(|text| Selector::is_identity(text));
         let mut names: BTreeSet<String> = names.into_iter().collect();
+        refuse_long_searches(&patterns)?;
         if !patterns.is_empty() {
             let directory = self.shared.state_directory.clone();
             let read =
