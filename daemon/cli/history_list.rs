@@ -210,7 +210,7 @@ pub(super) fn output_lines(entry: &Entry, most: usize) -> Vec<String> {
 /// Describes a value after a change.
 pub(super) fn after_in_words(value: &FormerValue) -> String {
     match &value.after {
-        After::Unknown => "not known: the run was cut off, or goes on".to_owned(),
+        After::Unknown => "not known: the run failed, was cut off, or goes on".to_owned(),
         After::Absent => ABSENT.to_owned(),
         After::Value(after) => plain(after),
     }

@@ -165,7 +165,9 @@ fn ask_any<T: TryFrom<Data>>(
 /// `steadfast retry`.
 pub(in crate::cli) fn retry(args: &args::Resources) -> Exit {
     let resources = args.texts();
-    order(&args.socket, &Request::Retry { resources, persist: false }, "running again")
+    let done =
+        "checking again; what differs runs again, as far as its guards and refresh_only allow";
+    order(&args.socket, &Request::Retry { resources, persist: false }, done)
 }
 
 /// `steadfast check` with resources.

@@ -87,7 +87,7 @@ fn a_daemon_puts_a_member_back_and_a_kill_loses_nothing() {
     for name in ["slow", "one", "two"] {
         let told = host.history(name);
         assert!(
-            told.contains("version absent -> not known: the run was cut off, or goes on"),
+            told.contains("version absent -> not known: the run failed, was cut off, or goes on"),
             "{told}"
         );
     }
