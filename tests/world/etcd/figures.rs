@@ -104,3 +104,39 @@ fn twenty_thousand_exports_are_expanded() {
     let loaded = config::load(&[path], &options).unwrap();
     println!("{} vertices of 20 000 exports: {:?}", loaded.vertices.len(), began.elapsed());
 }
+
+/// Returns the revision of the store and the number of entries in the log of the members.
+fn written(endpoint: &str) -> (u64, u64) {
+    let mut command = std::process::Command::new("etcdctl");
+    command.args(["endpoint", "status", "-w", "json", "--endpoints", endpoint]);
+    let output = command.env("ETCDCTL_API", "3").output().unwrap();
+    let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let status = &status[0]["Status"];
+    (status["header"]["revision"].as_u64().unwrap(), status["raftIndex"].as_u64().unwrap())
+}
+
+/// The writes of idle hosts: no more than 20 in a second for 1000 of them.
+#[test]
+#[ignore = "takes two minutes"]
+fn idle_hosts_write_little() {
+    const HOSTS: [&str; 5] = ["a", "b", "c", "d", "e"];
+    let (cluster, mut site) = super::hosts::start();
+    for host in HOSTS {
+        let graph = "graph: i\nresources:\n  file:\n  - {name: f, path: $DIR/f, content: x}\n";
+        site.graph(host, graph);
+        site.start(host);
+    }
+    for host in HOSTS {
+        site.wait_for_file(&format!("{host}/f"), "x");
+    }
+    // The first statuses are written within a few seconds.
+    std::thread::sleep(Duration::from_secs(30));
+    let endpoint = &cluster.members[0].client;
+    let (before, began) = (written(endpoint), Instant::now());
+    std::thread::sleep(Duration::from_secs(90));
+    let (after, seconds) = (written(endpoint), began.elapsed().as_secs_f64());
+    let of_thousand = |count: u64| f64::from(u32::try_from(count).unwrap()) / seconds * 200.0;
+    let [keys, entries] = [after.0 - before.0, after.1 - before.1].map(of_thousand);
+    println!("1000 idle hosts: {keys:.1} writes and {entries:.1} log entries in a second");
+    assert!(entries <= 20.0, "{before:?} {after:?}");
+}
