@@ -121,7 +121,7 @@ pub enum Command {
     Diff(Diff),
     /// Restore the state before the last change of a resource, and pause the resource
     Undo(Undo),
-    /// Run resources again, including failed and one-time resources; guards and refresh_only still hold
+    /// Run resources again, including failed and one-time resources; guards and `refresh_only` still hold
     Retry(Retry),
     /// Protect resources: graphs without them are rejected until `unprotect`
     Protect(Resources),
