@@ -137,7 +137,7 @@ fn footprints_name_units_repositories_and_tables() {
     let fields: Vec<_> = removal.fields().iter().map(|(name, _)| *name).collect();
     assert_eq!(fields, ["unit", "drop_in", "state"]);
     let tinyweb = build("pkg", "tinyweb", &[]).unwrap().footprint();
-    let folder = HostObject::Packaged("/etc/systemd/system/tinyweb.service.d".into());
+    let folder = HostObject::Brought("/etc/systemd/system/tinyweb.service.d".into());
     assert!(tinyweb.provides.contains(&folder), "a drop-in comes after the package of its unit");
     let repo = build("repo", "a", &[("uris", "http://a/"), ("suites", "x/")]).unwrap().footprint();
     assert!(repo.provides.contains(&HostObject::Repository("a".to_owned())));
