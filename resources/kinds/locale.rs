@@ -22,7 +22,7 @@ use crate::parts::field_reader::bounded;
 use crate::parts::shell_words::shell_word;
 use crate::parts::text_edit::text_of;
 use crate::parts::{Edited, Editor, TextEdit};
-use crate::parts::{Managed, ValueSet, WriteFailure};
+use crate::parts::{Managed, Precondition, ValueSet, WriteFailure};
 use crate::permit::Permit;
 use crate::prior_state::{FieldValues, FormerValue};
 use crate::removal::Removal;
@@ -120,9 +120,11 @@ fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>
     }
     reader.finish(())?;
     let mut elements: Vec<Arc<dyn Resource>> = Vec::new();
+    let mut precondition: Option<Arc<dyn Precondition>> = None;
     if !is_builtin(name) {
         elements.push(list_entry(name, charset.clone(), is_present));
         let generated = Generated { name: name.to_owned(), charset: charset.clone(), is_present };
+        precondition = Some(Arc::new(generated.clone()));
         elements.push(Arc::new(Managed::new(generated)));
     }
     elements.extend(assignments.into_iter().map(|(key, value)| default_variable(&key, &value)));
@@ -134,7 +136,8 @@ fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>
         let text = |text: &str| Value::Text(text.to_owned());
         Removal::new().with("state", text("absent")).with("charset", text(&charset))
     });
-    Ok(Arc::new(Sequence::new(elements).removed_by(removal).sending("locale", name)))
+    let sequence = Sequence::new(elements).removed_by(removal).sending("locale", name);
+    Ok(Arc::new(sequence.requiring(precondition)))
 }
 
 /// Builds the resource that generates or deletes the locale as before a change.
@@ -284,6 +287,8 @@ impl Editor for ListEntry {
 /// The command that deletes locales, before their names.
 const DELETE: [&str; 2] = ["localedef", "--delete-from-archive"];
 
+const INSTALL: &str = "install the package locales (on Debian), or declare it as a `pkg`";
+
 /// The file of the names in words, such as `french`.
 const ALIASES: &str = "/usr/share/locale/locale.alias";
 
@@ -332,11 +337,31 @@ fn own_names((name, charset): (&str, &str), all: &str, aliases: &str) -> Vec<Str
 }
 
 /// The locale as the C library has it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Generated {
     name: String,
     charset: String,
     is_present: bool,
+}
+
+/// The program that makes or deletes the locale is there, if something is to be made or deleted.
+impl Precondition for Generated {
+    fn require<'a>(&'a self, host: &'a Host) -> Answer<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            let never = CancellationToken::new();
+            let found = self.found_names(host, &never).await?;
+            let is_made = found.contains(&normal(&self.name));
+            if (self.is_present && is_made) || (!self.is_present && found.is_empty()) {
+                return Ok(());
+            }
+            let program = if self.is_present { "locale-gen" } else { DELETE[0] };
+            let find = ["sh", "-c", "command -v \"$1\"", "sh", program];
+            let is_there = query_text(host, &never, &find).await;
+            is_there.map(drop).map_err(|_missing| {
+                Failure::new(format!("{program} is not installed")).hint(INSTALL).passing()
+            })
+        })
+    }
 }
 
 impl ValueSet for Generated {
