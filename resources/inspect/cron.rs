@@ -20,12 +20,11 @@ fn jobs<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Vec<Inspe
     Box::pin(async move {
         let path = Path::new(FOLDER).join(name);
         let Some(file) = public_text(host, &path)? else { return Ok(None) };
-        let all = match own_file(name, &file) {
-            Some(own) => vec![own],
-            None => {
-                refuse_variables(&path, &file)?;
-                marked(name, &file)
-            }
+        let all = if let Some(own) = own_file(name, &file) {
+            vec![own]
+        } else {
+            refuse_variables(&path, &file)?;
+            marked(name, &file)
         };
         if all.is_empty() {
             let what = bounded(format!("{} contains no job", path.display()));

@@ -3,11 +3,12 @@
 use crate::escape::short;
 use crate::failure::Failure;
 use crate::host::Host;
+use crate::host::files::{Fault, Files};
 use crate::parts::Precondition;
 use crate::parts::commands::read_on_thread;
 use crate::resource::Answer;
 use rustix::fs::FileType;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The first line of an ASCII-armoured key, which text may precede.
 const ARMOUR: &str = "-----BEGIN PGP PUBLIC KEY BLOCK-----";
@@ -41,18 +42,20 @@ impl Precondition for KeyFile {
             let path = self.path.clone();
             let read = read_on_thread(host, move |host| {
                 let files = host.files();
-                let read = || {
-                    let Some(entry) = files.open_entry(&path)? else { return Ok(None) };
-                    let seen = entry.look()?.filter(|seen| seen.kind == FileType::RegularFile);
-                    seen.map(|seen| entry.first_bytes(&seen, SEARCHED)).transpose()
-                };
-                read().map_err(|fault| files.trouble(fault, &path))
+                first_bytes(files, &path).map_err(|fault| files.trouble(fault, &path))
             });
             // apt follows a link.
             let Some(bytes) = read.await? else { return Ok(()) };
             if is_key(&bytes) { Ok(()) } else { Err(self.failure("contains no public key")) }
         })
     }
+}
+
+/// Returns the beginning of a regular file; none for any other object.
+fn first_bytes(files: &Files, path: &Path) -> Result<Option<Vec<u8>>, Fault> {
+    let Some(entry) = files.open_entry(path)? else { return Ok(None) };
+    let seen = entry.look()?.filter(|seen| seen.kind == FileType::RegularFile);
+    seen.map(|seen| entry.first_bytes(&seen, SEARCHED)).transpose()
 }
 
 /// Returns true if the bytes are the beginning of a key: each binary packet begins with a set bit.

@@ -2,8 +2,8 @@
 //!
 //! A repository counts as declared once apt has read its lists: a wrong key or an unreachable server fails the
 //! repository and none of its packages. Before the file changes, the old lists of the repository are removed, so lists
-//! on the disk always belong to the present declaration. Nothing is written while the key file is missing or contains no
-//! key.
+//! on the disk always belong to the present declaration. Nothing is written while the key file is missing or contains
+//! no key.
 //!
 //! Reading order: `declare.rs` (the fields and the file), `key_file.rs` (the precondition), `lists.rs` (names of
 //! lists), this file.

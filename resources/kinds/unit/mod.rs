@@ -1,8 +1,8 @@
 //! `unit`: a systemd unit file or drop-in in /etc/systemd/system, verified before it is written.
 //!
 //! systemd reads its files again after each change. With `enabled` and `running`, the resource also manages the unit
-//! as `svc` does; a resource `svc` for the same unit is then rejected. The resource then comes after all drop-ins of the
-//! unit: a drop-in can be there before the file that it extends, and is then verified with that file.
+//! as `svc` does; a resource `svc` for the same unit is then rejected. The resource then comes after all drop-ins of
+//! the unit: a drop-in can be there before the file that it extends, and is then verified with that file.
 //!
 //! Reading order: this file, `needs.rs` (the objects that the content names), `reload.rs`.
 
@@ -129,9 +129,9 @@ const LONGEST: usize = 255;
 /// Longer than systemd's own start timeout (90 s by default), so that systemd reports the reason first.
 const PATIENCE: Duration = Duration::from_mins(3);
 
-/// The arguments are the staged file, the unit, the drop-in, and a text that is empty unless another resource writes the
-/// file of the unit: a drop-in before that file is judged with the file. The staged file is judged under its own name, in
-/// a private folder that stands before the others.
+/// The arguments are the staged file, the unit, the drop-in, and a text that is empty unless another resource writes
+/// the file of the unit: a drop-in before that file is judged with the file. The staged file is judged under its own
+/// name, in a private folder that stands before the others.
 const VERIFY: &str = r#"
 command -v systemd-analyze >/dev/null || exit 0
 dir=$(mktemp -d /run/steadfast-verify.XXXXXX 2>/dev/null || mktemp -d) || exit 1
@@ -158,6 +158,7 @@ exit 1
 
 /// The declaration of one file.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "the fields of a declaration")]
 struct Declared {
     unit: String,
     /// The name of the resource is not the name of the unit.
