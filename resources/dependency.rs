@@ -39,8 +39,9 @@ pub enum HostObject {
     },
     /// A package, whatever its architecture.
     Package(String),
-    /// A file or folder that a package brings. Resources that write it, or something below it, come after the package.
-    Packaged(PathBuf),
+    /// A file or folder that a package brings, or the home directory that a user gets. Resources that write it, or
+    /// something below it, come after its provider.
+    Brought(PathBuf),
     /// A package repository, by the name of its list.
     Repository(String),
     /// The file system that is mounted at this path.
@@ -109,7 +110,7 @@ impl fmt::Display for HostObject {
             Self::Member { group, user } => write!(f, "the membership of {user} in {group}"),
             Self::MembersOf(group) => write!(f, "the members of {group}"),
             Self::GroupsOf(user) => write!(f, "the groups of {user}"),
-            Self::Packaged(path) => write!(f, "{} of a package", path.display()),
+            Self::Brought(path) => path.display().fmt(f),
             Self::Mount(path) => write!(f, "the mount at {}", path.display()),
             Self::User(name)
             | Self::Group(name)

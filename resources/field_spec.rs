@@ -30,8 +30,8 @@ pub struct FieldSpec {
     pub foreign: ForeignValue,
     /// The part of the field in its kind, besides its value.
     pub role: Option<FieldRole>,
-    /// A bare number causes a warning: a duration should have a unit.
-    pub wants_unit: bool,
+    /// A duration without a unit causes no warning: graphs of mgmt write a bare number.
+    pub bare_duration: bool,
     /// The field must be given.
     pub required: bool,
     /// The value of an absent field, as the graph would write it; none if an absent field means "not managed".
@@ -124,7 +124,7 @@ impl FieldSpec {
             relative: false,
             foreign: ForeignValue::Allowed,
             role: None,
-            wants_unit: false,
+            bare_duration: false,
             required: false,
             default: None,
             example: None,
@@ -223,10 +223,10 @@ impl FieldSpec {
         self
     }
 
-    /// Warns about a duration without a unit.
+    /// Accepts a duration without a unit, as graphs of mgmt write it.
     #[must_use]
-    pub const fn wants_unit(mut self) -> Self {
-        self.wants_unit = true;
+    pub const fn bare_duration(mut self) -> Self {
+        self.bare_duration = true;
         self
     }
 

@@ -32,12 +32,13 @@ pub(super) fn inspect(args: &Inspect) -> Exit {
             for comment in &found.comments {
                 print(format!("# {}", plain(comment)));
             }
-            if !found.objects.is_empty() {
+            if is_whole && found.objects.is_empty() {
+                let accepted = "`steadfast check --allow-empty` accepts this graph";
+                print(format!("# no {} to print on this host: {accepted}", args.kind));
+            }
+            if is_whole || !found.objects.is_empty() {
                 note_sources(&found.objects);
                 print(document(&args.kind, found.objects));
-            } else if is_whole {
-                // A graph with a kind and no resources would be rejected.
-                print(format!("# no {} to print on this host", args.kind));
             }
             for failure in found.failures {
                 error(failure.what, failure.hint.as_deref());

@@ -74,9 +74,14 @@ pub(super) fn convert(takes: FieldType, scalar: Scalar<'_>) -> Option<Value> {
     }
 }
 
-/// Returns true if a duration has no unit, and the field warns about that.
+/// Returns true if a duration has no unit and should have one. Zero and negative numbers need none.
 pub(super) fn lacks_unit(field: &FieldSpec, scalar: &Scalar<'_>) -> bool {
-    field.wants_unit && duration::is_bare_number(&scalar.text)
+    let is_duration =
+        matches!(field.takes, FieldType::Duration | FieldType::Seconds | FieldType::Milliseconds);
+    is_duration
+        && !field.bare_duration
+        && duration::is_bare_number(&scalar.text)
+        && duration::seconds(&scalar.text).is_some_and(|number| number > 0.0)
 }
 
 /// Converts a bare integer, or a duration with a unit.

@@ -21,6 +21,13 @@ fn one_user<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Inspe
 
 fn inspected(row: &PasswdRow, tables: &AccountTables) -> Inspected {
     let mut fields = vec![("uid", Field::Shown(Value::Int(row.uid.into())))];
+    let is_shared = |name: &str| {
+        let other = tables.passwd.get(name).filter(|_| name != row.name);
+        other.is_some_and(|other| other.uid == row.uid)
+    };
+    if tables.passwd.names().any(is_shared) {
+        fields.push(("allowduplicateuid", Field::Shown(Value::Bool(true))));
+    }
     let group = tables.group.by_gid(row.gid).map(|group| group.name.clone());
     // A user without `group` gets a group of that name.
     if group.as_ref() != Some(&row.name) {

@@ -20,9 +20,11 @@ fn jobs<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Vec<Inspe
     Box::pin(async move {
         let path = Path::new(FOLDER).join(name);
         let Some(file) = public_text(host, &path)? else { return Ok(None) };
-        let all = match own_file(name, &file) {
-            Some(own) => vec![own],
-            None => marked(name, &file),
+        let all = if let Some(own) = own_file(name, &file) {
+            vec![own]
+        } else {
+            refuse_variables(&path, &file)?;
+            marked(name, &file)
         };
         if all.is_empty() {
             let what = bounded(format!("{} contains no job", path.display()));
@@ -47,18 +49,34 @@ fn all_files(host: &Host) -> Answer<'_, Result<Vec<String>, Failure>> {
     })
 }
 
+/// Fails for a file of several jobs with variables: a job in a shared file has no field for them.
+fn refuse_variables(path: &Path, file: &str) -> Result<(), Failure> {
+    let is_comment = |line: &str| line.trim_start().starts_with('#');
+    let lines = file.lines().filter(|line| !is_comment(line) && job_fields(line).is_none());
+    let names: Vec<String> = lines.filter_map(variable).map(|(name, _)| name).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let path = path.display();
+    let what = format!("a job in `file` has no variables, and {path} sets {}", names.join(", "));
+    let hint = format!("`steadfast inspect file {path}` prints the whole file");
+    Err(Failure::new(bounded(what)).hint(hint))
+}
+
+/// Returns the name and the value of a line that sets a variable.
+fn variable(line: &str) -> Option<(String, String)> {
+    let (name, value) = line.split_once('=')?;
+    let name = unquoted(name.trim());
+    let is_word = !name.is_empty() && !name.contains(char::is_whitespace);
+    is_word.then(|| (name.to_owned(), unquoted(value.trim()).to_owned()))
+}
+
 /// Reads a file of one job without a marker: variables, and the job at the end.
 fn own_file(name: &str, file: &str) -> Option<Inspected> {
     let is_plain = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
     let mut lines: Vec<&str> = file.lines().filter(is_plain).collect();
     let mut fields = job_fields(lines.pop()?)?;
-    let variable = |line: &&str| {
-        let (name, value) = line.split_once('=')?;
-        let name = unquoted(name.trim());
-        let is_word = !name.is_empty() && !name.contains(char::is_whitespace);
-        is_word.then(|| (name.to_owned(), unquoted(value.trim()).to_owned()))
-    };
-    let variables = lines.iter().map(variable).collect::<Option<Vec<_>>>()?;
+    let variables = lines.iter().map(|line| variable(line)).collect::<Option<Vec<_>>>()?;
     if file.lines().any(|line| line.starts_with(MARKER)) {
         return None;
     }

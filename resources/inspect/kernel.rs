@@ -231,6 +231,11 @@ fn one_mount<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Insp
             let hint = "a declaration adds the row: a program, a unit or a command mounted it";
             return Err(Failure::new(what).hint(hint));
         };
+        if row.options.split(',').any(holds_password) {
+            let what = bounded(format!("the row of {name} in {FSTAB} contains a password"));
+            let hint = "the kind shows `options`: write `credentials=` with a file of root instead";
+            return Err(Failure::new(what).hint(hint));
+        }
         let mut fields = Vec::new();
         if !is_mounted {
             fields.push(text("state", "present"));
@@ -247,6 +252,16 @@ fn one_mount<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Insp
         }
         Ok(Some(Inspected::new(name.to_owned(), fields)))
     })
+}
+
+/// Returns true for the option of a password, also behind the name of a user (`username=eve%word`).
+fn holds_password(option: &str) -> bool {
+    let (name, value) = option.split_once('=').unwrap_or((option, ""));
+    match name.trim() {
+        "password" | "password2" | "pass" => true,
+        "username" | "user" => value.contains('%'),
+        _ => false,
+    }
 }
 
 fn all_mounts(host: &Host) -> Answer<'_, Result<Vec<String>, Failure>> {

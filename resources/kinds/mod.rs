@@ -3,7 +3,7 @@
 //! A kind must change the host only through [`crate::host`], with a permit, and must never know the graph.
 //!
 //! Reading order: `noop.rs` and `print.rs` (the smallest ones), `msg.rs`, `value.rs`, `password.rs`, `timer.rs`,
-//! `test.rs`. Kinds of one part or value: `hostname.rs`, `timezone.rs`, `locale.rs`, `line/`, `block/`, `ini/`,
+//! `test.rs`. Kinds of one part or value: `hostname.rs`, `timezone.rs`, `locale/`, `line/`, `block/`, `ini/`,
 //! `hosts/`, `json/`, `yaml/`, `toml/`, `kmod.rs`, `group.rs`. Larger ones: `user/`, `cron/`, `sysctl/`, `mount/`,
 //! `swap/`, `ssh_authorized_key/`, `unit/`, `repo/`, `fetch/`, `archive/`, `git/`, `firewall/`, `probe.rs`, `kv.rs`,
 //! `export.rs`, then `exec/`, `svc/`, `pkg/` and `file/`.

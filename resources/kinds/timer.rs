@@ -25,7 +25,7 @@ pub static SPEC: KindSpec = KindSpec {
         "interval",
         FieldType::Duration,
         "Seconds between ticks, with a fraction; the first tick follows one interval after the start.",
-    )],
+    ).bare_duration()],
     sends: &[],
     example: "timer:\n  - name: hourly\n    interval: 3600\n",
     restore: None,

@@ -84,8 +84,7 @@ pub(crate) const TIMEOUT: FieldSpec = FieldSpec::new(
     "Deadline of the download; a server that sends nothing for a minute fails earlier.",
 )
 .default("10m")
-.receives(Receives::Shown)
-.wants_unit();
+.receives(Receives::Shown);
 
 const DEADLINE: Duration = Duration::from_mins(10);
 

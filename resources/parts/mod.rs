@@ -42,5 +42,5 @@ pub(crate) use blocking::on_thread;
 pub(crate) use field_reader::FieldReader;
 pub(crate) use managed::{Managed, ValueSet, WriteFailure};
 pub(crate) use parent_directory::ParentDirectory;
-pub(crate) use sequence::Sequence;
+pub(crate) use sequence::{Declaration, Precondition, Sequence};
 pub(crate) use text_edit::{Edited, Editor, TextEdit};

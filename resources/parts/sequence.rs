@@ -10,8 +10,23 @@ use crate::permit::Permit;
 use crate::removal::Removal;
 use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, Traits};
 use crate::values::{SendSpec, Sent, SentValue};
+use std::fmt::Debug;
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
+
+/// Something that must be there before a sequence writes anything.
+pub(crate) trait Precondition: Debug + Send + Sync {
+    /// Fails if it is missing. Called at the beginning of each apply.
+    fn require<'a>(&'a self, host: &'a Host) -> Answer<'a, Result<(), Failure>>;
+}
+
+/// The declaration of a sequence that depends on the claims of other resources
+/// ([`Footprint::spares_below`]).
+pub(crate) trait Declaration: Debug + Send + Sync {
+    /// Makes the sequence again for the paths that others claim; none if they change nothing.
+    fn with_claims(&self, claimed: &[PathBuf]) -> Option<Sequence>;
+}
 
 /// A resource that consists of others, for example a file and the command that loads it.
 ///
@@ -32,6 +47,8 @@ pub(crate) struct Sequence {
     mains: Vec<usize>,
     /// The differences that a plan expects of an element while an earlier one is missing, by element.
     expected: Vec<(usize, Difference)>,
+    precondition: Option<Arc<dyn Precondition>>,
+    declaration: Option<Arc<dyn Declaration>>,
 }
 
 impl Sequence {
@@ -51,7 +68,29 @@ impl Sequence {
         let extra = Footprint { uses_only_files: true, ..Footprint::default() };
         let (warnings, sent, mains) = (Vec::new(), Sent::new(), vec![0]);
         let (read, expected) = (Vec::new(), Vec::new());
-        Self { elements, removal: None, warnings, extra, traits, sent, read, mains, expected }
+        Self {
+            elements,
+            removal: None,
+            warnings,
+            extra,
+            traits,
+            sent,
+            read,
+            mains,
+            expected,
+            precondition: None,
+            declaration: None,
+        }
+    }
+
+    /// Sets what must be there before anything is written.
+    pub(crate) fn requiring(self, precondition: Option<Arc<dyn Precondition>>) -> Self {
+        Self { precondition, ..self }
+    }
+
+    /// Sets the declaration, if the sequence depends on the claims of other resources.
+    pub(crate) fn declared_by(self, declaration: Option<Arc<dyn Declaration>>) -> Self {
+        Self { declaration, ..self }
     }
 
     /// Sets the difference that an element, counted from 0, will have after the apply of an earlier one. It is shown
@@ -159,6 +198,11 @@ impl Sequence {
         let asked = change.premise.downcast::<CheckRequest>().ok();
         let ask = asked.map(|ask| *ask).unwrap_or_default();
         let mut done = Vec::new();
+        if let Some(precondition) = &self.precondition
+            && let Err(trouble) = precondition.require(host).await
+        {
+            return Outcome::Failed { trouble, touched: false };
+        }
         for element in &self.elements {
             if permit.check().is_err() {
                 return Outcome::Interrupted;
@@ -237,6 +281,11 @@ impl Resource for Sequence {
 
     fn traits(&self) -> Traits {
         self.traits
+    }
+
+    fn with_claims(&self, claimed: Vec<PathBuf>) -> Option<Arc<dyn Resource>> {
+        let sequence = self.declaration.as_ref()?.with_claims(&claimed)?;
+        Some(Arc::new(sequence))
     }
 
     fn sends(&self) -> Sent {

@@ -266,7 +266,19 @@ fn a_duration_without_a_unit_is_a_warning() {
     let said = warnings("  pkg:\n  - {name: apt, cache_age: 60}\n  - {name: dpkg, cache_age: 70}");
     assert!(said.contains("`cache_age` has no unit") && said.contains("write 60s"), "{said}");
     assert_eq!(warnings("  pkg:\n  - {name: apt, cache_age: 60s}"), "");
+    let with = |meta: &str| warnings(&format!("  noop:\n  - {{name: a, meta: {{{meta}}}}}"));
+    for (meta, field, unit) in
+        [("timeout: 500", "timeout", "500ms"), ("delay_max: 700", "delay_max", "700ms")]
+    {
+        let said = with(meta);
+        assert!(said.contains(&format!("`{field}` has no unit")) && said.contains(unit), "{said}");
+    }
+    let probe = "  probe:\n  - {name: a, args: [/bin/true], poll: 60}";
+    assert!(warnings(probe).contains("`poll` has no unit"), "{}", warnings(probe));
+    assert_eq!(with("timeout: 500ms, delay_max: 7s, delay: 100, poll: 60"), "");
+    assert_eq!(with("timeout: 0, poll: -1"), "");
     assert_eq!(warnings("  timer:\n  - {name: a, interval: 60}"), "");
+    assert_eq!(warnings("  exec:\n  - {name: a, args: [/bin/true], timeout: 60}"), "");
 }
 
 /// A package comes before its unit, and before files at its usual places.

@@ -174,3 +174,36 @@ fn none_makes_a_cycle() {
     host.graph(&graph.replace(", cwd: $DIR/d", ", cwd: $DIR/d, meta: {autoedge: false}"));
     assert!(host.check().exits(0).stderr.is_empty());
 }
+
+/// A file in a home directory comes after the user whose creation makes the directory.
+#[test]
+fn a_home_comes_before_what_is_in_it() {
+    let graph = "graph: g
+resources:
+  file:
+  - {name: deep, path: /srv/own/conf/a, content: x}
+  - {name: home, path: /srv/own/, mode: 0750}
+  - {name: usual, path: /home/bob/.profile, content: x}
+  - {name: beside, path: /srv/owner/a, content: x}
+  - {name: above, path: /srv/, mode: 0755}
+  - {name: unmanaged, path: /home/carol/a, content: x}
+  user:
+  - {name: eve, homedir: /srv/own, manage_home: true}
+  - {name: bob, manage_home: true}
+  - {name: carol}
+";
+    let shown = Host::with(graph).ask(&["graph"]);
+    let is_home = |line: &&str| line.contains("automatic: ");
+    let mut edges: Vec<_> = shown.exits(0).stdout.lines().filter(is_home).map(str::trim).collect();
+    edges.sort_unstable();
+    let expected = [
+        "file[above] -> file[beside]: automatic: its directory",
+        "file[above] -> file[home]: automatic: its directory",
+        "file[above] -> user[eve]: automatic: contains the home directory",
+        "file[home] -> file[deep]: automatic: its directory",
+        "user[bob] -> file[usual]: automatic: brings the path",
+        "user[eve] -> file[deep]: automatic: brings the path",
+        "user[eve] -> file[home]: automatic: brings the path",
+    ];
+    assert_eq!(edges, expected, "{shown}");
+}

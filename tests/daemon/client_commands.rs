@@ -391,3 +391,14 @@ fn a_binary_file_is_inspected_with_its_source() {
     host.remove(&copy);
     host.check().exits(0).says("warning: ").says("does not exist");
 }
+
+/// The print of a kind without objects is a graph too.
+#[test]
+fn a_kind_without_objects_is_inspected_as_a_graph() {
+    let host = Host::with(GRAPH);
+    let printed = host.bare(&["inspect", "--all", "firewall"]);
+    let printed = host.finish(printed);
+    printed.exits(0).prints("# no firewall to print on this host");
+    host.graph(&printed.stdout);
+    host.ask(&["check", "--allow-empty"]).exits(0);
+}

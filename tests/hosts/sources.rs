@@ -98,6 +98,36 @@ fn a_unit_is_verified_loaded_started_and_removed() {
     assert_eq!(host.read("/etc/systemd/system/bad.service"), None);
 }
 
+const STARTED: &str = r"
+  unit:
+    - name: early.service
+      content: |
+        [Service]
+        ExecStart=/bin/sh -c 'echo word:$WORD >/run/early; exec sleep 1004'
+      running: true
+    - name: word of early
+      unit: early.service
+      drop_in: word
+      content: |
+        [Service]
+        Environment=WORD=first
+";
+
+/// The first start of a unit has what its drop-ins declare.
+#[test]
+fn a_unit_starts_after_its_drop_ins() {
+    let host = Host::boot();
+    made(&host, STARTED);
+    host.until("the service", || host.read("/run/early").is_some_and(|text| text.ends_with('\n')));
+    assert_eq!(host.read("/run/early").as_deref(), Some("word:first\n"));
+    // The unit is verified together with its drop-in.
+    host.shell(
+        "systemctl stop early; rm -r /etc/systemd/system/early.service*; systemctl daemon-reload",
+    );
+    let wrong = STARTED.replace("Environment=WORD=first", "ExecStart=relative");
+    refused(&host, &wrong, "validate rejected the content");
+}
+
 /// Shell functions that make a flat repository of one package, and serve nothing.
 const REPOSITORY: &str = r#"
 mkdir -p /repo /run/build/DEBIAN

@@ -26,8 +26,8 @@ struct Offers {
     paths: HashMap<Vec<u8>, usize>,
     /// The mount points. Every path at or below one needs the mount.
     mounts: HashMap<Vec<u8>, usize>,
-    /// The files and folders that packages bring.
-    packaged: HashMap<Vec<u8>, Vec<usize>>,
+    /// The files and folders that packages and users bring.
+    brought: HashMap<Vec<u8>, Vec<usize>>,
     /// The repositories of packages: a package may come from any of them.
     repositories: Vec<usize>,
     others: HashMap<HostObject, Vec<usize>>,
@@ -44,9 +44,9 @@ impl Offers {
             HostObject::Mount(path) => {
                 self.mounts.insert(path.into_os_string().into_encoded_bytes(), vertex);
             }
-            HostObject::Packaged(path) => {
+            HostObject::Brought(path) => {
                 let path = path.into_os_string().into_encoded_bytes();
-                self.packaged.entry(path).or_default().push(vertex);
+                self.brought.entry(path).or_default().push(vertex);
             }
             other => {
                 if matches!(other, HostObject::Repository(_)) {
@@ -85,10 +85,10 @@ impl Offers {
         }
     }
 
-    /// Adds the packages that bring a claimed path, or a folder above it. A repository comes before all packages.
+    /// Adds the resources that bring a claimed path, or a folder above it. A repository comes before all packages.
     fn serve_claims(&self, footprint: &Footprint, to: &mut Vec<usize>) {
         let is_repository = |object: &HostObject| matches!(object, HostObject::Repository(_));
-        if self.packaged.is_empty() || footprint.provides.iter().any(is_repository) {
+        if self.brought.is_empty() || footprint.provides.iter().any(is_repository) {
             return;
         }
         let paths = footprint.claims.iter().filter_map(|claim| match &claim.object {
@@ -96,7 +96,7 @@ impl Offers {
             _ => None,
         });
         for above in paths.flat_map(|path| path.ancestors()) {
-            to.extend(self.packaged.get(above.as_os_str().as_bytes()).into_iter().flatten());
+            to.extend(self.brought.get(above.as_os_str().as_bytes()).into_iter().flatten());
         }
     }
 
@@ -172,8 +172,8 @@ impl Validator<'_> {
                 let because = Some(because);
                 DraftEdge { from, to, notify: false, key: KEY, because, at: vertex.at }
             };
-            let packages = serving.drain(..).filter(|from| *from != to);
-            ties.extend(packages.map(|from| tie(from, "brings the path")));
+            let others = serving.drain(..).filter(|from| *from != to);
+            ties.extend(others.map(|from| tie(from, "brings the path")));
             let own = footprint.requires.into_iter();
             let received = vertex.recipe.iter().flat_map(|recipe| recipe.needs());
             for need in own.chain(received) {

@@ -25,22 +25,20 @@ pub(in crate::config) static META: &[FieldSpec] = &[
         "delay",
         FieldType::Milliseconds,
         "milliseconds before the first retry; default 100",
-    ),
-    FieldSpec::new(
-        "delay_max",
-        FieldType::Milliseconds,
-        "longest retry delay in milliseconds; default 60000",
-    ),
+    )
+    .bare_duration(),
+    FieldSpec::new("delay_max", FieldType::Milliseconds, "longest retry delay; default 1m"),
     FieldSpec::new(
         "timeout",
         FieldType::Milliseconds,
-        "timeout of one run in milliseconds; 0: default of the kind",
+        "timeout of one run; 0: default of the kind",
     ),
     FieldSpec::new(
         "poll",
         FieldType::Seconds,
         "polling interval in seconds instead of a watch; -1: check once",
-    ),
+    )
+    .bare_duration(),
     FieldSpec::new("limit", FieldType::Float, "limit of runs per second; default .inf"),
     FieldSpec::new("burst", FieldType::Int, "runs allowed in a burst under `limit`; default 1"),
     FieldSpec::new(

@@ -216,7 +216,7 @@ impl ValueSet for Live {
     fn footprint(&self) -> Footprint {
         let (path, is_present) = (self.path.clone(), self.wanted.is_some());
         let object = HostObject::Other("diversion", path.display().to_string());
-        let packaged = is_present.then(|| HostObject::Packaged(path.clone()));
+        let packaged = is_present.then(|| HostObject::Brought(path.clone()));
         let parent = path.parent().map(|parent| Need::path(parent, "contains the file"));
         let text = |path: &Path| Value::Text(path.display().to_string());
         let removal = self.wanted.as_ref().map(|diversion| {

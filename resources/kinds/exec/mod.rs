@@ -102,7 +102,7 @@ const FIELDS: &[FieldSpec] = &[
         "timeout",
         FieldType::Duration,
         "Timeout of each command in seconds; then TERM, and KILL two seconds later. 0, the default: no limit.",
-    ).guarded().receives(Receives::Shown),
+    ).guarded().bare_duration().receives(Receives::Shown),
     text("creates", "Absolute path: the command is skipped if it exists. Watched.").guarded().mode(FieldMode::Value),
     FieldSpec::new(
         "mtimes",

@@ -88,7 +88,7 @@ pub static SPEC: KindSpec = KindSpec {
         ).guarded().mode(FieldMode::Value)
         .example("deploy")
         .receives(Receives::Shown),
-        FieldSpec::new("timeout", FieldType::Duration, "Deadline of a fetch.").wants_unit()
+        FieldSpec::new("timeout", FieldType::Duration, "Deadline of a fetch.")
             .default("10m")
             .receives(Receives::Shown),
         FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the directory.").guarded().known_at_load()

@@ -29,7 +29,7 @@ use std::sync::Arc;
 pub static SPEC: KindSpec = KindSpec {
     kind: "mount",
     collectible: false,
-    doc: "Mounts a file system, now and at each boot (/etc/fstab). The name is the mount point, whose directory must exist. Network file systems were tried only on the simulated host.",
+    doc: "Mounts a file system, now and at each boot (/etc/fstab). The name is the mount point, whose directory must exist. A `file` that sets the mode of this directory comes before the mount, so it needs a second apply for the mounted file system. Network file systems were tried only on the simulated host.",
     fields: &[
         FieldSpec::new(
             "state",

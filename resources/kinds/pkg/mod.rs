@@ -70,7 +70,7 @@ pub static SPEC: KindSpec = KindSpec {
             "cache_age",
             FieldType::Seconds,
             "Maximum age of the package lists in seconds; older lists are updated before the installation; default: never.",
-        ).wants_unit().receives(Receives::Shown),
+        ).receives(Receives::Shown),
         FieldSpec::new(
             "debconf",
             FieldType::TextMap,
@@ -80,7 +80,7 @@ pub static SPEC: KindSpec = KindSpec {
             "lock_wait",
             FieldType::Seconds,
             "Seconds to wait for another package manager; default: 120.",
-        ).wants_unit().receives(Receives::Shown),
+        ).receives(Receives::Shown),
         FieldSpec::ignored("allowuntrusted", "packages are never installed from untrusted places"),
         FieldSpec::ignored("allownonfree", "the repositories determine the available packages"),
         FieldSpec::ignored("allowunsupported", "the repositories determine the available packages"),

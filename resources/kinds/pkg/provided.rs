@@ -57,14 +57,14 @@ pub(super) fn provided_objects(declared: &Declared) -> Vec<HostObject> {
     let (own_units, own_paths) =
         known.map_or((&[][..], &[][..]), |(_, units, paths)| (units, paths));
     let own_paths = own_paths.iter().map(PathBuf::from);
-    let paths = usual.chain(own_paths).chain(found.settings).map(HostObject::Packaged);
+    let paths = usual.chain(own_paths).chain(found.settings).map(HostObject::Brought);
     let unit = |name: String| HostObject::Unit { session: false, name };
     let usual_units = own_units.iter().copied().chain([name]).map(|it| format!("{it}.service"));
     let units = found.units.into_iter().chain(usual_units);
     let units: Vec<String> = units.collect();
     // A drop-in extends the unit, so the unit must be there before.
     let drop_ins = units.iter().map(|unit| PathBuf::from(format!("/etc/systemd/system/{unit}.d")));
-    let paths = paths.chain(drop_ins.map(HostObject::Packaged));
+    let paths = paths.chain(drop_ins.map(HostObject::Brought));
     let mut all: Vec<HostObject> = paths.collect();
     all.extend(units.into_iter().map(unit));
     all.push(HostObject::Package(name.to_owned()));

@@ -84,7 +84,7 @@ pub static SPEC: KindSpec = KindSpec {
             .mode(FieldMode::Value)
             .example("[/etc/os-release]")
             .receives(Receives::Shown),
-        FieldSpec::new("timeout", FieldType::Duration, "Deadline of the command.").guarded().wants_unit()
+        FieldSpec::new("timeout", FieldType::Duration, "Deadline of the command.").guarded()
             .default("1m")
             .receives(Receives::Shown),
     ],

@@ -1,5 +1,6 @@
 //! Reads the fields of a repository and writes them in apt's deb822 format.
 
+use super::key_file::KeyFile;
 use super::lists::ListNames;
 use super::{Declaration, IsUnread, Lists};
 use crate::claim::Claim;
@@ -10,7 +11,7 @@ use crate::kind::{Fields, Invalid, Place, Value};
 use crate::parts::field_reader::normal_path;
 use crate::parts::file_values::HASH;
 use crate::parts::whole_file::{Shape, managed_file};
-use crate::parts::{FieldReader, Sequence};
+use crate::parts::{FieldReader, Precondition, Sequence};
 use crate::removal::Removal;
 use crate::resource::Resource;
 use std::path::{Path, PathBuf};
@@ -61,7 +62,11 @@ pub(super) fn build(
         lists,
         is_unread: Arc::clone(&is_unread),
     })];
+    let mut precondition: Option<Arc<dyn Precondition>> = None;
     if source.enabled {
+        precondition = source
+            .key_path()
+            .map(|path| Arc::new(KeyFile { name: name.to_owned(), path }) as Arc<dyn Precondition>);
         elements.push(Arc::new(Lists {
             name: name.to_owned(),
             path,
@@ -79,7 +84,7 @@ pub(super) fn build(
     };
     let removal = Removal::new().with("state", Value::Text("absent".to_owned()));
     let sequence = Sequence::new(elements).removed_by(Some(removal)).sending("path", shown);
-    let sequence = sequence.reading(&[HASH], &file);
+    let sequence = sequence.reading(&[HASH], &file).requiring(precondition);
     Ok(Arc::new(sequence.with_extra(extra)))
 }
 

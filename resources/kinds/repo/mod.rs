@@ -2,11 +2,14 @@
 //!
 //! A repository counts as declared once apt has read its lists: a wrong key or an unreachable server fails the
 //! repository and none of its packages. Before the file changes, the old lists of the repository are removed, so lists
-//! on the disk always belong to the present declaration.
+//! on the disk always belong to the present declaration. Nothing is written while the key file is missing or contains
+//! no key.
 //!
-//! Reading order: `declare.rs` (the fields and the file), `lists.rs` (names of lists), this file.
+//! Reading order: `declare.rs` (the fields and the file), `key_file.rs` (the precondition), `lists.rs` (names of
+//! lists), this file.
 
 mod declare;
+mod key_file;
 mod lists;
 
 use crate::change::{Change, CheckResult, Difference, Outcome};
@@ -222,14 +225,6 @@ impl Lists {
         let Some(mut turn) = host.package_turn(LOCK_WAIT, permit).await else {
             return Outcome::Interrupted;
         };
-        if let Some(key) = &self.key
-            && host.look(key).await.is_err()
-        {
-            let (key, name) = (key.display().to_string(), short(&self.name, 20));
-            let what = format!("the key file {} of {name} does not exist", short(&key, 45));
-            let hint = "install the key, or declare it as a `file` or in `signed_by`";
-            return ended(permit, Failure::new(what).hint(hint).passing(), false);
-        }
         loop {
             match host.transact(&mut turn, (self.update(), None), permit).await {
                 Err(trouble) => return ended(permit, trouble, false),

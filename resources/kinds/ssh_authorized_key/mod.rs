@@ -167,11 +167,7 @@ pub(crate) fn live_keys(host: &Host, user: &str) -> Result<Option<Vec<LiveKey>>,
 impl AuthorizedKeys {
     /// Returns the path of the file if it is known without the account: as declared, or in the usual home directory.
     fn usual_path(&self) -> PathBuf {
-        let home = match self.user.as_str() {
-            "root" => PathBuf::from("/root"),
-            user => Path::new("/home").join(user),
-        };
-        self.path.clone().unwrap_or_else(|| home.join(".ssh/authorized_keys"))
+        self.path.clone().unwrap_or_else(|| usual_file(&self.user))
     }
 
     /// Makes the resource for the present account of the user. Without the account there is nothing to remove.
@@ -202,6 +198,32 @@ impl AuthorizedKeys {
     }
 }
 
+impl AuthorizedKeys {
+    /// Returns the words for the file that follow "the keys": several users can have one file.
+    fn place(&self) -> String {
+        let Some(path) = &self.path else { return format!("of {}", self.user) };
+        match user_of(path) {
+            Some(user) => format!("of {user}"),
+            None => format!("in {}", path.display()),
+        }
+    }
+}
+
+/// Returns the path of a user's keys in the usual home directory.
+fn usual_file(user: &str) -> PathBuf {
+    let home = match user {
+        "root" => PathBuf::from("/root"),
+        user => Path::new("/home").join(user),
+    };
+    home.join(".ssh/authorized_keys")
+}
+
+/// Returns the user whose usual file has this path.
+fn user_of(path: &Path) -> Option<&str> {
+    let user = path.ancestors().nth(2)?.file_name()?.to_str()?;
+    (usual_file(user) == path).then_some(user)
+}
+
 impl Resource for AuthorizedKeys {
     fn sends(&self) -> Sent {
         let prints = self.keys.iter().map(|key| key.fingerprint().to_owned()).collect();
@@ -209,10 +231,10 @@ impl Resource for AuthorizedKeys {
     }
 
     fn footprint(&self) -> Footprint {
-        let all = HostObject::Other("authorized keys", format!("the keys of {}", self.user));
+        let all = HostObject::Other("authorized keys", format!("the keys {}", self.place()));
         let all = if self.is_exclusive { Claim::exclusive(all) } else { Claim::shared(all) };
         let key = |key: &KeyLine| {
-            let name = format!("the key {} of {}", key.fingerprint(), self.user);
+            let name = format!("the key {} {}", key.fingerprint(), self.place());
             Claim::exclusive(HostObject::Other("authorized key", name)).creating(self.is_present)
         };
         let path = self.usual_path();

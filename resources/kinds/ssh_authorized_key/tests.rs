@@ -60,6 +60,24 @@ fn fields_make_lines() {
     assert!(absent.footprint().removal.is_none());
 }
 
+/// Keys belong to a file: two users of one file share its claims, and one user of two files does not.
+#[test]
+fn keys_of_one_file_are_claimed_together() {
+    let key = format!("ssh-ed25519 {ONE}");
+    let claims = |user: &str, path: Option<&str>| {
+        let given = [("user", user), ("key", key.as_str())];
+        let given: Vec<_> = given.into_iter().chain(path.map(|path| ("path", path))).collect();
+        let objects = build(&SPEC, &given).expect("valid").footprint().claims.into_iter();
+        objects.map(|claim| claim.object).collect::<Vec<_>>()
+    };
+    let shared = Some("/etc/ssh/keys");
+    assert_eq!(claims("eve", shared), claims("bob", shared));
+    assert_ne!(claims("eve", shared)[0], claims("eve", None)[0]);
+    assert_ne!(claims("eve", None)[0], claims("bob", None)[0]);
+    assert_eq!(claims("eve", None), claims("bob", Some("/home/eve/.ssh/authorized_keys")));
+    assert_eq!(claims("root", None), claims("bob", Some("/root/.ssh/authorized_keys")));
+}
+
 #[test]
 fn wrong_fields_are_rejected() {
     assert_eq!(problem(&SPEC, &[("key", ONE)]), "expected `user`, found none");

@@ -1,7 +1,8 @@
 //! `unit`: a systemd unit file or drop-in in /etc/systemd/system, verified before it is written.
 //!
 //! systemd reads its files again after each change. With `enabled` and `running`, the resource also manages the unit
-//! as `svc` does; a resource `svc` for the same unit is then rejected.
+//! as `svc` does; a resource `svc` for the same unit is then rejected. The resource then comes after all drop-ins of
+//! the unit: a drop-in can be there before the file that it extends, and is then verified with that file.
 //!
 //! Reading order: this file, `needs.rs` (the objects that the content names), `reload.rs`.
 
@@ -17,7 +18,7 @@ use crate::kind::{
 };
 use crate::parts::file_values::HASH;
 use crate::parts::whole_file::{Shape, managed_file};
-use crate::parts::{FieldReader, ParentDirectory, Sequence};
+use crate::parts::{Declaration, FieldReader, ParentDirectory, Sequence};
 use crate::removal::Removal;
 use crate::resource::Resource;
 use crate::values::{Receives, SendSpec};
@@ -128,8 +129,9 @@ const LONGEST: usize = 255;
 /// Longer than systemd's own start timeout (90 s by default), so that systemd reports the reason first.
 const PATIENCE: Duration = Duration::from_mins(3);
 
-/// The arguments are the staged file, the unit and the drop-in. The file is judged under its own name, in a private
-/// folder that stands before the others.
+/// The arguments are the staged file, the unit, the drop-in, and a text that is empty unless another resource writes
+/// the file of the unit: a drop-in before that file is judged with the file. The staged file is judged under its own
+/// name, in a private folder that stands before the others.
 const VERIFY: &str = r#"
 command -v systemd-analyze >/dev/null || exit 0
 dir=$(mktemp -d /run/steadfast-verify.XXXXXX 2>/dev/null || mktemp -d) || exit 1
@@ -140,6 +142,7 @@ if [ -n "$3" ]; then
   for folder in etc run usr/local/lib usr/lib lib; do
     [ -n "$main" ] || ! [ -f "/$folder/systemd/system/$2" ] || main=/$folder/systemd/system/$2
   done
+  [ -n "$main" ] || [ -z "$4" ] || exit 0
   [ -n "$main" ] || { echo "expected the unit $2, found none" >&2; exit 1; }
   cp -L -- "$main" "$dir/$2" && mkdir "$dir/$2.d" && cp -- "$1" "$dir/$2.d/$3.conf" || exit 1
 else
@@ -154,7 +157,8 @@ exit 1
 "#;
 
 /// The declaration of one file.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "the fields of a declaration")]
 struct Declared {
     unit: String,
     /// The name of the resource is not the name of the unit.
@@ -166,6 +170,8 @@ struct Declared {
     enabled: Option<bool>,
     running: Option<bool>,
     verify: bool,
+    /// Another resource writes the file of the unit.
+    is_defined: bool,
 }
 
 fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
@@ -242,8 +248,18 @@ fn read_fields(name: &str, reader: &mut FieldReader) -> Declared {
     reader.require(present || enabled != Some(true), "enabled", problem);
     let verify = reader.fields.bool("verify").unwrap_or(true);
     let (unit, content) = (name.to_owned(), content.unwrap_or_default());
-    let has_other_name = false;
-    Declared { unit, has_other_name, drop_in, path, present, content, enabled, running, verify }
+    Declared {
+        unit,
+        has_other_name: false,
+        drop_in,
+        path,
+        present,
+        content,
+        enabled,
+        running,
+        verify,
+        is_defined: false,
+    }
 }
 
 /// Returns a state that belongs to another field, with the line to write.
@@ -259,6 +275,14 @@ fn state_advice(text: &str) -> Option<(&'static str, &'static str)> {
     ]
     .into_iter()
     .find(|(word, _)| *word == text)
+}
+
+impl Declaration for Declared {
+    fn with_claims(&self, claimed: &[PathBuf]) -> Option<Sequence> {
+        let file = Path::new(FOLDER).join(&self.unit);
+        let is_defined = claimed.contains(&file);
+        is_defined.then(|| Self { is_defined, ..self.clone() }.sequence().ok()).flatten()
+    }
 }
 
 impl Declared {
@@ -290,15 +314,22 @@ impl Declared {
             let own_file = HostObject::Other("unit file", self.unit.clone());
             match &self.drop_in {
                 Some(_) => requires.push(Need::exact(own_file, "is extended by the drop-in")),
+                // The service needs all drop-ins (as `svc` does), so they come before this resource.
+                None if service.is_some() => {}
                 None => provides.push(own_file),
             }
         }
-        let extra = Footprint { provides, requires, ..Footprint::default() };
+        let is_verified_drop_in = self.present && self.verify && self.drop_in.is_some();
+        let spares_below = is_verified_drop_in.then(|| PathBuf::from(FOLDER));
+        let extra = Footprint { provides, requires, spares_below, ..Footprint::default() };
         let last = elements.len().saturating_sub(1);
+        let declaration =
+            is_verified_drop_in.then(|| Arc::new(self.clone()) as Arc<dyn Declaration>);
         let mut sequence = Sequence::new(elements).removed_by(self.removal()).with_extra(extra);
         if self.present && self.drop_in.is_some() {
             sequence = sequence.expecting_file(1, &self.content);
         }
+        sequence = sequence.declared_by(declaration);
         // systemd does not know the unit before its file is written.
         if self.enabled == Some(true) {
             sequence = sequence.expecting(last, "startup", "enabled");
@@ -323,7 +354,8 @@ impl Declared {
             return managed_file(&self.path, Shape::Absent, &[]);
         }
         let drop_in = self.drop_in.as_deref().unwrap_or_default();
-        let validate = ["/bin/sh", "-c", VERIFY, "sh", "%s", &self.unit, drop_in];
+        let is_defined = if self.is_defined { "defined" } else { "" };
+        let validate = ["/bin/sh", "-c", VERIFY, "sh", "%s", &self.unit, drop_in, is_defined];
         let validate = validate.map(ToOwned::to_owned);
         let validate = if self.verify { validate.as_slice() } else { &[] };
         managed_file(&self.path, Shape::Content(&self.content, "0644"), validate)

@@ -278,6 +278,10 @@ impl ValueSet for User {
             if self.group.is_none() {
                 provides.push(HostObject::Group(self.name.clone()));
             }
+            let home = self.likely_home();
+            if self.manages_home && home.parent().is_some() {
+                provides.push(HostObject::Brought(home));
+            }
         } else {
             provides.push(HostObject::removed_users());
         }

@@ -4,7 +4,7 @@ use crate::stand_in::{FSTAB, SWAPS};
 use crate::support::{SimulatedHost, valid};
 use futures_util::FutureExt as _;
 use std::path::PathBuf;
-use steadfast_resources::inspect::{Field, Inspected, inspectors};
+use steadfast_resources::inspect::{Field, Inspected, container_inspectors, inspectors};
 use steadfast_resources::{CheckResult, Fields, Host, KindSet, Place};
 
 /// Reads an object, whose declaration may differ.
@@ -79,6 +79,56 @@ fn swap_and_mounts_are_inspected_as_they_are() {
     assert_eq!(inspect(&simulated, "mount", "/nowhere"), None);
     assert_eq!(names(&simulated, "mount"), ["/", "/srv/data"]);
     assert!(inspect(&simulated, "mount", "/").is_some());
+}
+
+/// A mount with a password in its row is refused: `options` hold no secrets.
+#[test]
+fn the_password_of_a_mount_is_not_printed() {
+    let simulated = SimulatedHost::new();
+    let inspector = inspectors().iter().find(|it| it.kind == "mount").unwrap();
+    for (options, has_password) in [
+        ("username=eve,password=canary", true),
+        ("pass=canary,ro", true),
+        ("password2=canary", true),
+        ("username=eve%canary", true),
+        ("username=eve,credentials=/etc/cifs", false),
+        ("user,noauto", false),
+    ] {
+        let row = format!("//server/share /srv/share cifs {options} 0 0\n");
+        simulated.machine.write("/etc/fstab", format!("{FSTAB}\n{row}")).unwrap();
+        let _entered = simulated.machine.enter();
+        let host = Host::default();
+        match (inspector.one)(&host, "/srv/share").now_or_never().unwrap() {
+            Ok(found) => assert!(!has_password, "{found:?}"),
+            Err(failure) => {
+                assert!(has_password && failure.hint.is_some(), "{options}: {failure}");
+                assert!(!failure.to_string().contains("canary"), "{failure}");
+            }
+        }
+    }
+}
+
+/// A file whose variables no job can declare is refused: its jobs would run without them.
+#[test]
+fn jobs_beside_variables_are_refused() {
+    let simulated = SimulatedHost::new();
+    let inspector = container_inspectors().iter().find(|it| it.kind == "cron").unwrap();
+    let read = |text: &str| {
+        simulated.machine.write("/etc/cron.d/several", text).unwrap();
+        let _entered = simulated.machine.enter();
+        (inspector.read)(&Host::default(), "several").now_or_never().unwrap()
+    };
+    let jobs = "@daily root true a\n# steadfast: b\n@hourly root true b\n";
+    assert_eq!(read(jobs).unwrap().unwrap().len(), 2);
+    for variables in ["MAILTO=root\n", "PATH = /bin\nMAILTO=\"\"\n"] {
+        for text in [format!("{variables}{jobs}"), format!("{jobs}{variables}")] {
+            let failure = read(&text).expect_err("a refusal");
+            assert!(failure.what.contains("MAILTO"), "{failure}");
+            assert!(failure.hint.clone().unwrap().contains("inspect file"), "{failure}");
+        }
+    }
+    let one = "MAILTO=root\n# why\n@daily root true a\n";
+    assert_eq!(read(one).unwrap().unwrap().len(), 1, "a file of one job has a field for them");
 }
 
 #[test]

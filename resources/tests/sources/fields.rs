@@ -137,7 +137,7 @@ fn footprints_name_units_repositories_and_tables() {
     let fields: Vec<_> = removal.fields().iter().map(|(name, _)| *name).collect();
     assert_eq!(fields, ["unit", "drop_in", "state"]);
     let tinyweb = build("pkg", "tinyweb", &[]).unwrap().footprint();
-    let folder = HostObject::Packaged("/etc/systemd/system/tinyweb.service.d".into());
+    let folder = HostObject::Brought("/etc/systemd/system/tinyweb.service.d".into());
     assert!(tinyweb.provides.contains(&folder), "a drop-in comes after the package of its unit");
     let repo = build("repo", "a", &[("uris", "http://a/"), ("suites", "x/")]).unwrap().footprint();
     assert!(repo.provides.contains(&HostObject::Repository("a".to_owned())));
@@ -155,4 +155,33 @@ fn footprints_name_units_repositories_and_tables() {
     let (shared, exclusive) = (Claim::shared(object.clone()), Claim::exclusive(object));
     assert!(firewall.claims.contains(&shared));
     assert!(whole.claims.contains(&exclusive.creating(true)));
+}
+
+/// A unit starts after its drop-ins, and needs no verification of the drop-in against a unit that is not written yet.
+#[test]
+fn a_unit_that_is_started_comes_after_its_drop_ins() {
+    let serves = |one: &Footprint, other: &Footprint| {
+        other.requires.iter().any(|need| one.provides.contains(&need.token))
+    };
+    let unit = |name: &str, given: &[(&str, &str)]| {
+        let given: Vec<_> = [("content", "[Service]\n")].iter().chain(given).copied().collect();
+        build("unit", name, &given).unwrap()
+    };
+    let drop_in = unit("limits", &[("unit", "a.service"), ("drop_in", "b")]);
+    for given in [&[("running", "true")][..], &[("enabled", "true")], &[]] {
+        let main = unit("a.service", given).footprint();
+        assert_eq!(serves(&drop_in.footprint(), &main), !given.is_empty(), "{given:?}");
+        assert_eq!(serves(&main, &drop_in.footprint()), given.is_empty(), "{given:?}: no cycle");
+    }
+    let starting = [("unit", "a.service"), ("drop_in", "c"), ("running", "true")];
+    let starting = unit("start", &starting).footprint();
+    assert!(serves(&drop_in.footprint(), &starting) && !serves(&starting, &drop_in.footprint()));
+    assert!(serves(&unit("a.service", &[]).footprint(), &starting));
+    // The drop-in knows whether another resource defines its unit.
+    let folder = PathBuf::from("/etc/systemd/system");
+    assert_eq!(drop_in.footprint().spares_below, Some(folder.clone()));
+    assert!(drop_in.with_claims(vec![folder.join("b.service")]).is_none());
+    let aware = drop_in.with_claims(vec![folder.join("a.service")]).expect("a known unit");
+    assert_eq!(aware.footprint().claims, drop_in.footprint().claims);
+    assert!(unit("a.service", &[]).with_claims(vec![folder.join("b.service")]).is_none());
 }

@@ -77,7 +77,7 @@ pub(super) const CASES: &[Case] = &[
             ("architectures", "amd64"),
             ("signed_by", "/usr/share/keyrings/example.gpg"),
         ],
-        before: &[("/usr/share/keyrings/example.gpg", "key")],
+        before: &[("/usr/share/keyrings/example.gpg", "-----BEGIN PGP PUBLIC KEY BLOCK-----\n")],
         after: &[(
             "/etc/apt/sources.list.d/example.sources",
             Some(

@@ -35,6 +35,23 @@ fn a_live_user_is_read_back_without_its_password() {
     assert_eq!(none.expect("tables"), None);
 }
 
+/// The declaration of a number that two users share can be applied where the users do not exist.
+#[test]
+fn a_shared_number_is_read_back_as_one() {
+    let (machine, _calls) = tools::machine();
+    let passwd = tools::text(&machine, "/etc/passwd");
+    machine.write("/etc/passwd", passwd + "toor:x:0:0::/root:/bin/sh\n").expect("written");
+    let _entered = machine.enter();
+    let host = Host::default();
+    let of = inspectors().iter().find(|it| it.kind == "user").expect("an inspector");
+    for (name, is_shared) in [("toor", true), ("root", true), ("eve", false)] {
+        let user = (of.one)(&host, name).now_or_never().expect("nothing waits");
+        let user = user.expect("tables").expect("a user");
+        let shared = ("allowduplicateuid", Field::Shown(Value::Bool(true)));
+        assert_eq!(user.fields.get(1) == Some(&shared), is_shared, "{user:?}");
+    }
+}
+
 #[test]
 fn the_default_locale_is_read_back_with_its_variables() {
     let (machine, _calls) = tools::machine();

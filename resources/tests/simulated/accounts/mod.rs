@@ -3,6 +3,7 @@
 mod fields;
 mod groups;
 mod inspected;
+mod preconditions;
 mod tables;
 mod tools;
 mod undo;

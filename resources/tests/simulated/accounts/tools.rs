@@ -101,6 +101,11 @@ fn members(machine: &Machine, group: &str, change: impl FnOnce(&mut Vec<String>)
     put(machine, GROUP, group, Some(&row));
 }
 
+/// Takes a program away from the host.
+pub(crate) fn lacks(machine: &Machine, program: &str) {
+    machine.write("/etc/.lacks", program).expect("written");
+}
+
 fn run(machine: &Machine, command: &Command) -> (i32, String) {
     if machine.content("/etc/.locked").is_some() {
         return (1, format!("{}: cannot lock /etc/passwd; try again later.\n", command.argv[0]));
@@ -111,7 +116,13 @@ fn run(machine: &Machine, command: &Command) -> (i32, String) {
         argv.get(at + 1).copied()
     };
     let name = *argv.last().expect("a name");
+    // `sh -c 'command -v "$1"' sh PROGRAM` finds a program.
+    let program = if argv[0] == "sh" { name } else { argv[0] };
+    if machine.content("/etc/.lacks").is_some_and(|lacked| lacked == program.as_bytes()) {
+        return (127, format!("{program}: not found\n"));
+    }
     match argv[0] {
+        "sh" => {}
         "useradd" => useradd(machine, name, &argv, &option),
         "usermod" => usermod(machine, name, &argv, &option),
         "userdel" => {
