@@ -21,6 +21,9 @@ use std::sync::Arc;
 /// The number of attempts on a file that changes meanwhile.
 const ATTEMPTS: usize = 3;
 
+/// The number of replaced files in a row into which other programs may write.
+const LATE_ROUNDS: usize = 20;
+
 /// Edits of one file, in the order of their resources.
 #[derive(Debug)]
 pub(super) struct Together(pub(super) Vec<Arc<TextEdit>>);
@@ -30,8 +33,45 @@ struct Replaced {
     former: FormerFile,
     /// The text of the replaced file.
     text: String,
-    /// The state of the new file.
-    written: EntryStat,
+    /// The text of the new file.
+    new: String,
+}
+
+/// The text that another program has written into a replaced file.
+struct LateText {
+    /// The text of the replaced file when it was read.
+    base: String,
+    /// The text of the replaced file now.
+    late: String,
+    /// The text that replaced it.
+    edited: String,
+    /// The state of the replaced file.
+    of: EntryStat,
+}
+
+impl LateText {
+    /// Returns a text with the late one: appended lines come to its end, and a replaced file that was written anew
+    /// counts if nobody has changed the new file.
+    fn merged_with(&self, current: &str) -> Option<String> {
+        let is_whole = self.base.is_empty() || self.base.ends_with('\n');
+        match self.late.strip_prefix(&self.base).filter(|_| is_whole) {
+            Some(lines) => {
+                let end = if current.is_empty() || current.ends_with('\n') { "" } else { "\n" };
+                Some(format!("{current}{end}{lines}"))
+            }
+            None if current == self.edited => Some(self.late.clone()),
+            None => None,
+        }
+    }
+}
+
+/// The record of a step in the history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Record {
+    /// The step is recorded.
+    Noted,
+    /// The step before is recorded, and this one loses nothing: an undo reverses the edit alone.
+    Known,
 }
 
 /// Returns the transaction of several edits.
@@ -95,7 +135,7 @@ impl Together {
         let (text, edited_by) = self.edit(&found, is_due, outcomes)?;
         let Some(writer) = edited_by.first().copied() else { return Ok(()) };
         let of_writer = permit.for_member(writer);
-        let replaced = self.put(host, &of_writer, first, (&found, &text))?;
+        let replaced = self.put((host, &of_writer), first, (&found, &text), Record::Noted)?;
         self.keep_late_writes((host, &of_writer), first, is_due, replaced)?;
         for number in edited_by.iter().copied().filter(|number| *number != writer) {
             self.note_writer(permit, number, writer);
@@ -152,8 +192,8 @@ impl Together {
         Ok((text, edited_by))
     }
 
-    /// Edits the text again that another program has written into the replaced file: it had that file open, and what
-    /// it wrote would be lost.
+    /// Adds the text that another program has written into the replaced file: it had that file open, and its text would
+    /// be lost. The edit stands already, so that a failure counts as one after a change.
     fn keep_late_writes(
         &self,
         (host, permit): (&Host, &Permit),
@@ -161,15 +201,56 @@ impl Together {
         is_due: &[bool],
         mut replaced: Option<Replaced>,
     ) -> Result<(), Fault> {
-        for _ in 0..ATTEMPTS {
-            let Some(Replaced { former, text, written }) = replaced else { return Ok(()) };
-            let Some(late) = former.late_content(&encoded(&text), LARGEST)? else { return Ok(()) };
-            let found = Found { seen: Some(written), text: decoded(&late), ..Found::default() };
-            let mut outcomes = vec![Outcome::Unchanged; self.0.len()];
-            let (text, _) = self.edit(&found, is_due, &mut outcomes)?;
-            replaced = self.put(host, permit, edit, (&found, &text))?;
+        for _ in 0..LATE_ROUNDS {
+            let Some(Replaced { former, text, new }) = replaced else { return Ok(()) };
+            let found = former.found();
+            let Ok(Some(late)) = former.late_content(&encoded(&text), LARGEST) else {
+                return Ok(());
+            };
+            let late = LateText { base: text, late: decoded(&late), edited: new, of: found };
+            match self.merge((host, permit), edit, is_due, &late) {
+                Ok(next) => replaced = next,
+                // The run ends, and its edit stands.
+                Err(Fault { why: Why::Revoked, .. }) => return Ok(()),
+                Err(fault) => {
+                    let why = host.files().trouble(fault, &edit.path).what;
+                    let what = "another program wrote into it meanwhile, and its text is lost";
+                    let trouble = said("edit", &edit.path, &format!("{what}: {why}"));
+                    return Err(Fault { touched: true, ..Fault::refused(trouble) });
+                }
+            }
         }
         Ok(())
+    }
+
+    /// Writes the file as it is now with the late text and all due edits.
+    fn merge(
+        &self,
+        (host, permit): (&Host, &Permit),
+        edit: &TextEdit,
+        is_due: &[bool],
+        late: &LateText,
+    ) -> Result<Option<Replaced>, Fault> {
+        let mut attempt = 1;
+        loop {
+            let current = edit.read(host.files())?;
+            let fits = |seen: &EntryStat| FormerFile::may_go_into(&late.of, seen);
+            if !current.seen.as_ref().is_some_and(fits) {
+                let what = "another file with other rights has its name now";
+                return Err(Fault::refused(said("edit", &edit.path, what)));
+            }
+            let Some(merged) = late.merged_with(&current.text) else {
+                let what = "another program has changed the new file, too";
+                return Err(Fault::refused(said("edit", &edit.path, what)));
+            };
+            let found = Found { seen: current.seen, text: merged, ..Found::default() };
+            let mut outcomes = vec![Outcome::Unchanged; self.0.len()];
+            let (text, _) = self.edit(&found, is_due, &mut outcomes)?;
+            match self.put((host, permit), edit, (&current, &text), Record::Known) {
+                Err(Fault { why: Why::Moved, .. }) if attempt < ATTEMPTS => attempt += 1,
+                done => return done,
+            }
+        }
     }
 
     /// Records for one resource that its part was written together with the part of another one, which has the entry
@@ -185,10 +266,10 @@ impl Together {
 
     fn put(
         &self,
-        host: &Host,
-        permit: &Permit,
+        (host, permit): (&Host, &Permit),
         edit: &TextEdit,
         (found, text): (&Found, &str),
+        record: Record,
     ) -> Result<Option<Replaced>, Fault> {
         let files = host.files();
         let Some(spot) = files.open_entry(&edit.path)? else {
@@ -228,12 +309,18 @@ impl Together {
             Some(seen) => FormerFile::open(&spot, seen)?,
             None => None,
         };
-        let noted = spot.note(permit, found.seen.as_ref(), losing)?;
-        noted.after(files.put(permit, &spot, &draft))?;
+        match record {
+            Record::Noted => {
+                let noted = spot.note(permit, found.seen.as_ref(), losing)?;
+                noted.after(files.put(permit, &spot, &draft))?;
+            }
+            Record::Known => drop(files.put(permit, &spot, &draft)?),
+        }
         // Without the record, the next edit waits a moment.
         let Ok(Some(written)) = spot.look() else { return Ok(None) };
         note_own_write(&edit.path, written);
-        Ok(former.map(|former| Replaced { former, text: found.text.clone(), written }))
+        let new = text.to_owned();
+        Ok(former.map(|former| Replaced { former, text: found.text.clone(), new }))
     }
 }
 

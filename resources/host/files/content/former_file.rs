@@ -1,9 +1,9 @@
 //! A file that is being replaced, kept open: a program that had opened it before writes into it, and no longer into the
 //! file at the path.
 
-use crate::host::files::content::read::read_whole;
+use crate::host::files::content::read::{read_whole, seen};
 use crate::host::files::fault::Fault;
-use crate::host::files::paths::entry::{Entry, EntryStat};
+use crate::host::files::paths::entry::{Entry, EntryStat, SET_ID};
 use crate::host::kernel::{is_bound_to_thread, is_in_overlay};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -14,7 +14,10 @@ const LATE: Duration = Duration::from_millis(50);
 
 /// A file that is being replaced.
 #[derive(Debug)]
-pub(crate) struct FormerFile(OwnedFd);
+pub(crate) struct FormerFile {
+    file: OwnedFd,
+    found: EntryStat,
+}
 
 impl FormerFile {
     /// Opens the examined file before it is replaced; none on a simulated host and in an overlay, where nobody else
@@ -27,11 +30,24 @@ impl FormerFile {
         if is_in_overlay() || is_bound_to_thread() {
             return Ok(None);
         }
-        entry.open_judged(found).map(|file| Some(Self(file)))
+        entry.open_judged(found).map(|file| Some(Self { file, found: *found }))
+    }
+
+    /// Returns true if the late text may come into a file: one with the rights of the replaced file. Who could write
+    /// into that one gets no other file, and no program with set-id bits.
+    pub(crate) fn may_go_into(found: &EntryStat, current: &EntryStat) -> bool {
+        let rights = |stat: &EntryStat| (stat.kind, stat.uid, stat.gid, stat.mode);
+        rights(found) == rights(current) && current.mode & SET_ID == 0 && current.links == 1
+    }
+
+    /// Returns the state in which the file was replaced.
+    pub(crate) fn found(&self) -> EntryStat {
+        self.found
     }
 
     /// Waits for late writes, and returns the content if it is another one than `expected`; none also if it exceeds
-    /// `at_most` bytes. Blocks the thread. The content can be read once.
+    /// `at_most` bytes, or the file has other rights now: its owner may have closed it before the text came. Blocks the
+    /// thread. The content can be read once.
     ///
     /// # Errors
     ///
@@ -42,6 +58,11 @@ impl FormerFile {
         at_most: usize,
     ) -> Result<Option<Vec<u8>>, Fault> {
         std::thread::sleep(LATE);
-        Ok(read_whole(&self.0, at_most)?.filter(|content| content != expected))
+        let now = seen(&self.file)?;
+        let rights = |stat: &EntryStat| (stat.uid, stat.gid, stat.mode);
+        if rights(&now) != rights(&self.found) {
+            return Ok(None);
+        }
+        Ok(read_whole(&self.file, at_most)?.filter(|content| content != expected))
     }
 }

@@ -1,9 +1,10 @@
 //! Restores a part of a text file: reverses recorded edits and leaves all that others have written since.
 
 use crate::host::files::Files;
+use crate::host::files::content::former_file::FormerFile;
 use crate::host::files::content::new_content::Content;
 use crate::host::files::content::write::Draft;
-use crate::host::files::fault::{Fault, said};
+use crate::host::files::fault::{Fault, Why, said};
 use crate::host::files::paths::entry::Entry;
 use crate::host::files::prior_state::enclosure::RestoredDirectories;
 use crate::host::files::prior_state::restore::{Done, is_secret, refused};
@@ -15,6 +16,9 @@ use std::path::Path;
 
 /// The size limit of a file with edits in bytes.
 const LARGEST: usize = 4 << 20;
+
+/// The number of attempts on a file that changes meanwhile.
+const ATTEMPTS: usize = 3;
 
 impl Files {
     /// Reverses the edits of a file, which are ordered from the last one to the first one. `former` is the state before
@@ -79,8 +83,48 @@ impl Files {
         };
         let edited = Some(text.as_slice());
         let losing = Loss { content: true, secret, purged: false, edited, what: "content" };
+        let replaced = FormerFile::open(spot, &seen)?;
         let noted = spot.note(permit, Some(&seen), losing)?;
         noted.after(self.put(permit, spot, &draft))?;
+        if let Some(replaced) = replaced {
+            self.keep_late_lines(permit, spot, (replaced, &present));
+        }
         Ok(vec!["content"])
+    }
+
+    /// Adds the lines that another program has appended to the replaced file. The undo stands already: what cannot be
+    /// added is lost.
+    fn keep_late_lines(
+        &self,
+        permit: &Permit,
+        spot: &Entry<'_>,
+        (replaced, base): (FormerFile, &[u8]),
+    ) {
+        let found = replaced.found();
+        let Ok(Some(late)) = replaced.late_content(base, LARGEST) else { return };
+        let Some(lines) = late.strip_prefix(base).filter(|_| base.ends_with(b"\n")) else { return };
+        for _ in 0..ATTEMPTS {
+            let Ok(Some(seen)) = spot.look() else { return };
+            if !FormerFile::may_go_into(&found, &seen) {
+                return;
+            }
+            let Ok(Some(present)) = spot.content(&seen, LARGEST) else { return };
+            let text = [present.as_slice(), lines].concat();
+            let content = Content::of(&text);
+            let draft = Draft {
+                content: &content,
+                owner: Some(seen.uid),
+                group: Some(seen.gid),
+                mode: seen.mode,
+                instead_of: Some(&seen),
+                acceptance: None,
+                extended: None,
+                sensitive: is_secret(Some(&seen)),
+            };
+            match self.put(permit, spot, &draft) {
+                Err(fault) if matches!(fault.why, Why::Moved) => {}
+                _ => return,
+            }
+        }
     }
 }
