@@ -6,12 +6,14 @@ use super::shared_limits::SharedLimits;
 use super::writer::Clock;
 use super::{HistoryError, database};
 use crate::store::retention_clock::RetentionClock;
+use crate::store::write_ahead_log::QUIET;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 /// The length of the queue of entries; a full queue makes the sender wait.
 pub(super) const QUEUE: usize = 256;
@@ -50,6 +52,8 @@ pub(super) enum Handed {
     Flush(SyncSender<()>),
     /// A wake-up after the names have changed.
     Named,
+    /// A request to check the write-ahead log.
+    Check,
 }
 
 /// A guard that reports an unexpected end of the thread, even by a panic.
@@ -75,9 +79,14 @@ pub(super) struct BatchWriter {
     pub(super) retention: Option<RetentionClock>,
     /// The open database; `None` after a failure.
     pub(super) book: Option<Book>,
+    /// The time at which expired entries were dropped.
+    pub(super) tidied: Instant,
     pub(super) trouble: Unkept,
     pub(super) live: Live,
     pub(super) said: Said,
+    /// This process had no history open before: a loss is not reported yet.
+    pub(super) is_first: bool,
+    pub(super) loss: Arc<Mutex<Option<String>>>,
 }
 
 impl BatchWriter {
@@ -89,7 +98,11 @@ impl BatchWriter {
         broken: Arc<Notify>,
     ) {
         match Book::open(&self.state_directory, self.limits.get()) {
-            Ok(book) => {
+            Ok(mut book) => {
+                if let Some(loss) = book.loss.take().filter(|_| self.is_first) {
+                    tracing::error!(event = "history_lost", "{loss}");
+                    *self.loss.lock().unwrap_or_else(PoisonError::into_inner) = Some(loss);
+                }
                 opened.send(Ok(book.next)).unwrap_or_default();
                 self.book = Some(book);
                 let mut ends = Ends { broken, in_order: false };
@@ -106,11 +119,16 @@ impl BatchWriter {
         );
         self.rename(self.said.take());
         loop {
-            let first = match handed.recv_timeout(TIDY) {
+            let is_ahead = self.book.as_ref().is_some_and(|book| book.log.is_ahead());
+            let first = match handed.recv_timeout(if is_ahead { QUIET } else { TIDY }) {
                 Ok(first) => Some(first),
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => {
+                    self.check_log();
                     self.rename(self.said.take());
+                    if let Some(book) = &mut self.book {
+                        book.numbers.close(book.next);
+                    }
                     return true;
                 }
             };
@@ -128,10 +146,14 @@ impl BatchWriter {
                         replies.push(reply);
                     }
                     Handed::Flush(told) => flushed.push(told),
-                    Handed::Named => {}
+                    Handed::Named | Handed::Check => {}
                 }
             }
-            self.write_batch(&jobs, &replies);
+            self.check_log();
+            if !jobs.is_empty() || self.tidied.elapsed() >= TIDY {
+                self.tidied = Instant::now();
+                self.write_batch(&jobs, &replies);
+            }
             self.rename(names);
             for told in flushed {
                 told.send(()).unwrap_or_default();
@@ -139,11 +161,41 @@ impl BatchWriter {
         }
     }
 
+    /// Saves a removed write-ahead log, gives up an overwritten one, and copies the log into the database after a quiet
+    /// second.
+    fn check_log(&mut self) {
+        let path = database(&self.state_directory);
+        let path = path.display();
+        let is_overwritten = |book: &mut Book| book.log.is_overwritten(&book.connection);
+        if let Some(book) = self.book.take_if(is_overwritten) {
+            let what = format!("{path}-wal was truncated or overwritten while in use");
+            match book.log.give_up(book.connection) {
+                Ok(false) => {
+                    tracing::warn!(event = "log_saved", "{what}; its content was in the database");
+                }
+                Ok(true) => tracing::error!(event = "history_lost", "{what}; entries are lost"),
+                Err(why) => tracing::error!(event = "history_lost", "{what}: {why}"),
+            }
+            return;
+        }
+        let Some(book) = &mut self.book else { return };
+        match book.log.save(&book.connection) {
+            Ok(true) => self.book = None,
+            Ok(false) => book.log.copy_when_quiet(&book.connection),
+            // The open connection is the only one with the last entries.
+            Err(error) => tracing::debug!(%error, "the history cannot be saved yet"),
+        }
+    }
+
     /// Moves entries to new names; keeps the names for a later attempt after a failure.
     fn rename(&mut self, names: Option<Names>) {
         let Some(names) = names else { return };
         let now = (self.clock)();
-        let renamed = self.book.as_mut().map(|book| book.rename(&names, now));
+        let renamed = self.book.as_mut().map(|book| {
+            let renamed = book.rename(&names, now);
+            book.log.note_commit(&book.connection);
+            renamed
+        });
         if !matches!(renamed, Some(Ok(()))) {
             tracing::debug!(?renamed, "records under former names are not moved yet");
             self.said.give_back(names);
@@ -181,7 +233,9 @@ impl BatchWriter {
         let limits = self.limits.get();
         if let Some(book) = &mut self.book {
             book.limits = limits;
-            match book.commit(jobs, now, &live) {
+            let committed = book.commit(jobs, now, &live);
+            book.log.note_commit(&book.connection);
+            match committed {
                 Ok(()) => return Ok(()),
                 Err(Unwritten::Beyond) => return Err(HistoryError::Beyond(limits.total)),
                 Err(Unwritten::Fault(error)) => {
@@ -199,6 +253,7 @@ impl BatchWriter {
                 HistoryError::Database { path, why: error.to_string() }
             }
         });
+        book.log.note_commit(&book.connection);
         self.book = Some(book);
         written
     }

@@ -2,10 +2,12 @@
 
 use super::entry;
 use super::entry::{COLUMNS, LATER, Stored, TABLES, content_seal};
+use super::last_number::LastNumber;
 use super::undo_log::Undoing;
 use super::{HistoryError, Limits, database};
 use crate::store::SqliteStore;
 use crate::store::database::{self as store, Fault, Layout};
+use crate::store::write_ahead_log::WriteAheadLog;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -96,6 +98,10 @@ pub(super) struct Book {
     pub(super) total: u64,
     /// The number of the next entry.
     pub(super) next: u64,
+    pub(super) log: WriteAheadLog,
+    pub(super) numbers: LastNumber,
+    /// The loss of entries since the last session, until it is reported.
+    pub(super) loss: Option<String>,
 }
 
 impl Book {
@@ -106,8 +112,12 @@ impl Book {
         let key = SqliteStore::key(state_directory).map_err(|error| refuse(error.to_string()))?;
         let key = StateKey::new(key.0);
         prepare(&path).map_err(|error| refuse(error.to_string()))?;
+        let is_new = !path.exists();
+        let again = |book: Self, is_new: bool| {
+            book.after_loss(state_directory, is_new).map_err(|fault| refuse(fault.to_string()))
+        };
         match Self::connect(&path, key.clone(), limits) {
-            Ok(book) => Ok(book),
+            Ok(book) => again(book, is_new),
             Err(Fault::Refused(why)) => Err(refuse(why)),
             Err(newer @ Fault::Newer { .. }) => Err(HistoryError::Newer {
                 path: path.display().to_string(),
@@ -120,9 +130,27 @@ impl Book {
                     "the history could not be read and was recreated; the old one is kept at {}: {why}",
                     aside.display()
                 );
-                Self::connect(&path, key, limits).map_err(|fault| refuse(fault.to_string()))
+                let book = Self::connect(&path, key, limits);
+                let book = again(book.map_err(|fault| refuse(fault.to_string()))?, true)?;
+                Ok(Self { loss: None, ..book })
             }
         }
+    }
+
+    /// Continues above the last known number if entries were lost since the last session.
+    fn after_loss(mut self, state_directory: &Path, is_new: bool) -> Result<Self, Fault> {
+        self.numbers = LastNumber::of(state_directory);
+        if let Some(next) = self.numbers.after_loss(self.next, is_new) {
+            self.connection.execute("UPDATE whole SET next = ?1", [next])?;
+            self.log.note_commit(&self.connection);
+            let what = if is_new { "is missing, and was recreated" } else { "is an older one" };
+            self.loss = Some(format!(
+                "the history {what}: earlier changes cannot be undone; its numbers continue at {next}: {}",
+                database(state_directory).display()
+            ));
+            self.next = next;
+        }
+        Ok(self)
     }
 
     fn connect(path: &Path, key: StateKey, limits: Limits) -> Result<Self, Fault> {
@@ -146,7 +174,11 @@ impl Book {
             + (SELECT coalesce(sum(stored), 0) FROM content)";
         let total = connection.query_row(total, (), |row| row.get(0))?;
         let next = connection.query_row("SELECT next FROM whole", (), |row| row.get(0))?;
-        Ok(Self { connection, key, limits, total, next })
+        let mut log = WriteAheadLog::of(path);
+        log.note_commit(&connection);
+        // The caller knows the state directory.
+        let (numbers, loss) = (LastNumber::of(path), None);
+        Ok(Self { connection, key, limits, total, next, log, numbers, loss })
     }
 
     /// Writes all jobs in one durable transaction, or none. Entries of the runs `live` are never dropped for room;
@@ -178,6 +210,7 @@ impl Book {
             }
         }
         if next != self.next {
+            self.numbers.reserve(next);
             transaction.prepare_cached("UPDATE whole SET next = ?1")?.execute([next])?;
         }
         if !work.drop_beyond(limits.total, &runs)? {

@@ -5,7 +5,7 @@
 //! failure of that database must never harm the rest of the state (docs/decisions/0029-history-and-undo.md).
 //!
 //! Reading order: `entry` (one row), `database`, `writer`, `batch_writer` (its thread), `run_capture` (one run),
-//! `reader`, `edits`, `listing`, `undo_log`, `renames`, `shared_limits`, `interrupted_writer`.
+//! `reader`, `edits`, `listing`, `undo_log`, `renames`, `shared_limits`, `interrupted_writer`, `last_number`.
 //!
 //! [`PriorStateRecorder`]: steadfast_resources::PriorStateRecorder
 
@@ -14,6 +14,7 @@ mod database;
 mod edits;
 mod entry;
 mod interrupted_writer;
+mod last_number;
 mod listing;
 mod reader;
 mod renames;

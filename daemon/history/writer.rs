@@ -6,11 +6,11 @@ use super::interrupted_writer::cut_off;
 use super::renames::Said;
 use super::run_capture::OfRun;
 use super::shared_limits::SharedLimits;
-use super::{HistoryError, Limits, Reader, database};
+use super::{HistoryError, Limits, Reader, database, last_number};
 use crate::file_identity::FileIdentity;
 use crate::store::database::with_suffix;
 use crate::store::retention_clock::since_boot;
-use crate::store::write_ahead_log::{WriteAheadLog, is_emptied};
+use crate::store::write_ahead_log::is_emptied;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,6 +20,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use steadfast_resources::PriorStateRecorder;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 /// A clock that returns the time since 1970, or since the boot.
 pub type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
@@ -43,13 +44,15 @@ pub struct History {
     pub(super) was_cut_off: AtomicBool,
     /// The state directory of the first use.
     place: OnceLock<FileIdentity>,
+    /// The loss of entries since the last session.
+    loss: Arc<Mutex<Option<String>>>,
 }
 
 #[derive(Default)]
 struct Front {
     writer: Option<(SyncSender<Handed>, JoinHandle<()>)>,
-    /// The database that the writer has open, with its write-ahead log.
-    files: Option<(FileIdentity, WriteAheadLog)>,
+    /// The database that the writer has open.
+    database: Option<FileIdentity>,
     /// The number of the next entry.
     next: u64,
     has_warned: bool,
@@ -92,6 +95,7 @@ impl History {
             live: Live::default(),
             said: Said::default(),
             place: OnceLock::new(),
+            loss: Arc::default(),
         })
     }
 
@@ -122,16 +126,23 @@ impl History {
         })
     }
 
-    /// Drops expired entries, now and then at a fixed interval, if a database exists.
+    /// Drops expired entries, now and then at a fixed interval, if a database exists or was lost.
     pub fn drop_expired(&self) {
         if let Err(error) = self.check_place() {
             tracing::debug!(%error, "checked again before each entry");
         }
-        if database(&self.state_directory).exists()
+        let was_there =
+            || self.limits.get().total > 0 && last_number::path(&self.state_directory).exists();
+        if (database(&self.state_directory).exists() || was_there())
             && let Err(error) = self.open(&mut self.lock())
         {
             tracing::warn!(event = "history_unkept", "{error}");
         }
+    }
+
+    /// Takes the loss of entries since the last session, once.
+    pub fn take_loss(&self) -> Option<String> {
+        self.loss.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Waits until the thread of the writer has ended unexpectedly. The next write starts another thread.
@@ -213,32 +224,32 @@ impl History {
         if place.change().is_none() { Ok(()) } else { Err(HistoryError::Gone(path())) }
     }
 
-    /// Checks that the files of an open database are in their places.
+    /// Checks that the files of an open database are in their places. The thread of the writer checks the write-ahead
+    /// log.
     pub fn check_files(&self) {
-        Self::leave_removed(&mut self.lock());
+        let mut front = self.lock();
+        Self::leave_removed(&mut front);
+        if let Some((sender, _)) = &front.writer {
+            // A full queue means that the thread is awake.
+            drop(sender.try_send(Handed::Check));
+        }
     }
 
-    /// Ends a writer if a file of its database was removed or replaced. Closing the database saves the content of a
-    /// removed write-ahead log in it; nobody would find the entries of a removed database again.
+    /// Ends a writer if its database was removed, replaced or truncated: nobody would find its entries again.
     fn leave_removed(front: &mut Front) {
-        let is_changed = |(database, log): &mut (FileIdentity, WriteAheadLog)| {
-            database.change().is_some() || !log.is_in_place() || is_emptied(database.path())
+        let is_changed = |database: &mut FileIdentity| {
+            database.change().is_some() || is_emptied(database.path())
         };
-        let Some((database, log)) = front.files.take_if(is_changed) else { return };
+        let Some(database) = front.database.take_if(is_changed) else { return };
         if let Some((sender, thread)) = front.writer.take() {
             drop(sender);
             drop(thread.join());
         }
         let path = database.path().display();
-        if database.change().is_none() && log.is_in_place() {
+        if database.change().is_none() {
             tracing::error!(
                 event = "history_lost",
                 "{path} was truncated while in use; entries are lost"
-            );
-        } else if database.change().is_none() {
-            tracing::warn!(
-                event = "log_saved",
-                "the write-ahead log of {path} was removed while in use; its content was saved"
             );
         } else {
             tracing::error!(
@@ -255,8 +266,7 @@ impl History {
         }
         let opened = self.open_anew(front);
         let path = database(&self.state_directory);
-        let place = FileIdentity::of(&path).ok().filter(|_| opened.is_ok());
-        front.files = place.map(|place| (place, WriteAheadLog::of(&path)));
+        front.database = FileIdentity::of(&path).ok().filter(|_| opened.is_ok());
         self.trouble.note(&opened);
         opened
     }
@@ -272,9 +282,12 @@ impl History {
             since_boot: Arc::clone(&self.since_boot),
             retention: None,
             book: None,
+            tidied: Instant::now(),
             trouble: self.trouble.clone(),
             live: Arc::clone(&self.live),
             said: self.said.clone(),
+            is_first: front.next == 0,
+            loss: Arc::clone(&self.loss),
         };
         let broken = Arc::clone(&self.broken);
         let thread = std::thread::Builder::new().name("history".to_owned());

@@ -1,6 +1,7 @@
 //! The only writer of a store: a thread that commits all waiting entries together (group commit), and replies to every
 //! ticket.
 
+use super::write_ahead_log::QUIET;
 use super::{Entry, Store, StoreError, StoredState};
 use crate::metrics::Histogram;
 use std::collections::VecDeque;
@@ -117,7 +118,7 @@ impl Journal {
     #[must_use]
     pub fn by_hand(store: Box<dyn Store>) -> (Self, Writer) {
         let shared = Arc::new(Shared::default());
-        let writer = Writer { shared: Arc::clone(&shared), store, lost: None };
+        let writer = Writer { shared: Arc::clone(&shared), store, lost: None, committed: None };
         (Self(Arc::new(Inner { shared, thread: Mutex::default() })), writer)
     }
 
@@ -286,6 +287,8 @@ pub struct Writer {
     store: Box<dyn Store>,
     /// The time at which the store's handle was given up.
     lost: Option<Instant>,
+    /// The time of the last commit that was not followed by a quiet second yet.
+    committed: Option<Instant>,
 }
 
 impl fmt::Debug for Writer {
@@ -396,8 +399,8 @@ impl Writer {
         self.shared.idle.notify_all();
     }
 
-    /// Waits for work. Returns false if there will be no more.
-    fn wait(&self) -> bool {
+    /// Waits for work. Returns false if there will be no more. The files of the store are checked after a quiet second.
+    fn wait(&mut self) -> bool {
         let mut queue = self.shared.lock();
         loop {
             for ping in queue.pings.drain(..) {
@@ -411,6 +414,16 @@ impl Writer {
                     queue = woken.unwrap_or_else(PoisonError::into_inner).0;
                 }
                 None if queue.closed => return false,
+                None if let Some(since) = self.committed => {
+                    let left = QUIET.saturating_sub(since.elapsed());
+                    if left.is_zero() {
+                        self.committed = None;
+                        queue.is_check_due = true;
+                        return true;
+                    }
+                    let woken = self.shared.work.wait_timeout(queue, left);
+                    queue = woken.unwrap_or_else(PoisonError::into_inner).0;
+                }
                 None => {
                     queue = self.shared.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
                 }
@@ -470,8 +483,9 @@ impl Writer {
         let began = Instant::now();
         let result = self.store.commit(entries);
         self.shared.lock().commits.observe(began.elapsed());
-        if result.is_err() {
-            self.lost = Some(Instant::now());
+        match result {
+            Ok(()) => self.committed = Some(Instant::now()),
+            Err(_) => self.lost = Some(Instant::now()),
         }
         result
     }

@@ -308,3 +308,40 @@ fn entries_of_a_lost_key_are_passed_over() {
     past(&host, &["undo", "file[motd]", "--to", "3"]).exits(0);
     assert_eq!(host.read("motd"), "third\n");
 }
+
+/// A history that is removed, or replaced by an older one, between two sessions is reported once, and its numbers go
+/// on.
+#[test]
+fn a_history_that_is_lost_between_two_sessions_is_reported() {
+    let host = Host::with(GRAPH);
+    let last = |host: &Host| {
+        entries(host, "file[motd]").iter().filter_map(|entry| entry["number"].as_u64()).max()
+    };
+    host.write("motd", "one\n").apply().exits(0);
+    let shell = |script: &str| {
+        let script = host.full(script);
+        assert!(
+            std::process::Command::new("sh").arg("-ec").arg(script).status().unwrap().success()
+        );
+    };
+    shell("cp -a $DIR/state/history $DIR/older");
+    host.write("motd", "two\n").apply().exits(0);
+    let mut before = last(&host);
+    for loss in ["", "; cp -a $DIR/older $DIR/state/history"] {
+        shell(&format!("rm -r $DIR/state/history{loss}"));
+        let daemon = host.run(&[]);
+        let said = daemon.wait_for("history_lost").message;
+        assert!(said.contains("numbers continue at"), "{said}");
+        daemon.wait_for("converged");
+        host.ask_daemon(&["events"]).exits(0).prints("numbers continue at");
+        host.write("motd", "three\n");
+        host.wait_until("repaired", || host.read("motd") == "declared\n");
+        host.wait_until("recorded", || last(&host) > before);
+        before = last(&host);
+        daemon.kill();
+        let again = host.run(&[]);
+        again.wait_for("converged");
+        assert_eq!(again.count("history_lost"), 0, "it is reported once");
+        again.kill();
+    }
+}

@@ -285,3 +285,41 @@ fn a_truncated_database_is_noticed() {
     is_noticed(&host, &daemon);
     assert!(ask(&host, &["status"]).stdout.contains("`state.db` was truncated"));
 }
+
+/// The write-ahead logs are truncated or overwritten while in use: this is noticed and reported, and a kill loses
+/// nothing.
+#[test]
+fn an_overwritten_write_ahead_log_loses_nothing() {
+    for damage in ["truncate -s 0", "dd status=none conv=notrunc if=/dev/zero bs=20000 count=1 of="]
+    {
+        let host = Host::with(GRAPH);
+        let daemon = run(&host);
+        host.write("f", "drift\n");
+        host.wait_until("repaired", || host.read("f") == "x\n");
+        let is_noticed = |event: &str, database: &str| {
+            let part = format!("{database}-wal was truncated or overwritten");
+            daemon.log().iter().any(|line| line.event == event && line.message.contains(&part))
+        };
+        // The state loses nothing after its last commit, the other two after a quiet second.
+        std::thread::sleep(Duration::from_millis(300));
+        let space = if damage.ends_with('=') { "" } else { " " };
+        shell(&host, &format!("{damage}{space}$DIR/state/state.db-wal"));
+        host.wait_until("the state is noticed", || is_noticed("state_repaired", "state.db"));
+        std::thread::sleep(Duration::from_millis(2500));
+        for file in ["events.db-wal", "history/history.db-wal"] {
+            shell(&host, &format!("{damage}{space}$DIR/state/{file}"));
+        }
+        for database in ["events.db", "history.db"] {
+            host.wait_until("it is noticed", || is_noticed("log_saved", database));
+        }
+        ask(&host, &["events", "--debug"]).exits(0).prints("nothing is lost");
+        daemon.kill();
+        let second = run(&host);
+        assert_eq!(host.lines("ran").len(), 1, "the command ran once more");
+        for lost in ["read_only", "events_lost", "history_lost"] {
+            assert_eq!(second.count(lost), 0, "{lost}");
+        }
+        ask(&host, &["undo", "file[f]"]).exits(0);
+        assert_eq!(host.read("f"), "drift\n");
+    }
+}

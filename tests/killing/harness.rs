@@ -420,7 +420,7 @@ fn is_secret(text: &str) -> bool {
 const DATABASES: [&str; 3] = ["state.db", "events.db", "history/history.db"];
 
 /// The expected names; of the program's own files only those that a stopped daemon leaves.
-const KNOWN: [&str; 37] = [
+const KNOWN: [&str; 38] = [
     "began",
     "conf",
     "edited",
@@ -452,6 +452,7 @@ const KNOWN: [&str; 37] = [
     "told",
     "values.key",
     "values.key.check",
+    "history.numbers",
     ".control.socket.lock",
     ".metrics.sock.lock",
     "hold",

@@ -1,7 +1,7 @@
 //! The tests of the store: one contract for both stores, the journal, `kill -9`, and damage.
 //!
 //! Nothing here starts a daemon. Reading order: `contract`, `journal`, `crash`, `damage`, `rules`, `directory`,
-//! `fence`, `later`, `readers`, `owned`, `foreign` and `migrated`.
+//! `overwritten_log`, `fence`, `later`, `readers`, `owned`, `foreign` and `migrated`.
 
 #[path = "../state_checksums.rs"]
 mod state_checksums;
@@ -15,6 +15,7 @@ mod foreign;
 mod journal;
 mod later;
 mod migrated;
+mod overwritten_log;
 mod owned;
 mod readers;
 mod rules;

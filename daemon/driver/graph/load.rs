@@ -113,6 +113,12 @@ impl Driver {
             }
         };
         let mut recall = self.recall_renamed();
+        for identity in self.values.drop_lost(&self.graph) {
+            tracing::info!(
+                event = "value_lost",
+                "{identity}: no receiver has got the value, and it was not saved; a new one is made"
+            );
+        }
         let silent = self.values.silent_senders(&self.graph);
         if let Some(mut recalled) = self.mode.end_start() {
             self.rename_recalled(&mut recalled);
@@ -138,6 +144,7 @@ impl Driver {
         self.graph.loads.accept(Instant::now());
         self.note_taken(&[]);
         self.turn(Event::Swap(Swap { graph: Arc::new(graph), recall, operator }));
+        self.check_command_secrets();
         self.discard_replaced();
     }
 

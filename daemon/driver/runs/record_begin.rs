@@ -58,7 +58,9 @@ impl Driver {
             pays: (intent.pays > Stamp::NEVER).then_some(intent.pays.0),
         };
         let begins = self.graph.groups().members(&intent.vertex).iter().map(entry);
-        let entries = created.into_iter().chain(begins).collect();
+        let reached =
+            self.values.reaching(&self.graph, self.graph.groups().members(&intent.vertex));
+        let entries = created.into_iter().chain(reached).chain(begins).collect();
         let trouble = match without_lease {
             _ if self.mode.read_only().is_some() => {
                 Some(Failure::new("no changes are made: the daemon is read-only"))

@@ -14,6 +14,8 @@ pub(in crate::driver) struct SentRecord {
     pub(in crate::driver) definition: u64,
     /// The values by key.
     pub(in crate::driver) values: BTreeMap<String, ValueRecord>,
+    /// No receiver can have got a value: no run of one has begun since.
+    pub(in crate::driver) is_unreached: bool,
 }
 
 /// One sent value.
@@ -116,7 +118,19 @@ impl SentRecord {
     pub(in crate::driver) fn new(definition: u64, sent: Sent, key: &StateKey) -> Self {
         let value = |datum: SentValue| ValueRecord { seal: datum.seal(key), datum: Some(datum) };
         let values = sent.into_iter().map(|(name, datum)| (name.to_owned(), value(datum)));
-        Self { definition, values: values.collect() }
+        Self { definition, values: values.collect(), is_unreached: false }
+    }
+
+    /// Returns true if the record lacks a value that no receiver can have got.
+    pub(in crate::driver) fn is_lost(&self) -> bool {
+        self.is_unreached && self.values.values().any(|value| value.datum.is_none())
+    }
+
+    /// Returns true if the record has a secret that is stored only as a hash.
+    pub(in crate::driver) fn has_unsaved(&self) -> bool {
+        let is_unsaved =
+            |one: &ValueRecord| matches!(one.datum, Some(SentValue::Secret { saved: false, .. }));
+        self.values.values().any(is_unsaved)
     }
 
     /// Returns true if the record contains an encrypted value, which is bound to the name of its sender.
@@ -149,13 +163,14 @@ impl SentRecord {
             Ok((name.clone(), One { seal: value.seal.clone(), body }))
         };
         let values = self.values.iter().map(write).collect::<Result<_, Failure>>()?;
-        Ok(Written { definition: self.definition, values }.to_text())
+        let (definition, is_unreached) = (self.definition, self.is_unreached);
+        Ok(Written { definition, values, is_unreached }.to_text())
     }
 
     /// Decodes a stored record of this sender. Values encrypted with another key, or modified, are decoded without
     /// their content.
     pub(in crate::driver) fn parse(text: &str, sender: &str, key: &StateKey) -> Option<Decoded> {
-        let Written { definition, values } = Written::parse(text)?;
+        let Written { definition, values, is_unreached } = Written::parse(text)?;
         let in_clear = values.values().any(|value| matches!(value.body, Body::Clear(_)));
         let saved = |secret: Secret| SentValue::Secret { secret, saved: true };
         let read = |(name, One { seal, body }): (String, One)| {
@@ -179,7 +194,7 @@ impl SentRecord {
             (name, ValueRecord { seal, datum })
         };
         let values = values.into_iter().map(read).collect();
-        Some(Decoded { snapshot: Self { definition, values }, in_clear })
+        Some(Decoded { snapshot: Self { definition, values, is_unreached }, in_clear })
     }
 }
 

@@ -1,14 +1,15 @@
 //! The exchange of values at loads and at the ends of runs: senders that must send again, receivers with outdated
 //! inputs, and records of sent values.
 
-use super::{OutgoingValues, ValueStore};
+use super::codec::SentRecord;
+use super::{OutgoingValues, ValueStore, senders};
 use crate::config::Vertex;
 use crate::driver::Driver;
 use crate::driver::Notification;
 use crate::driver::graph::registry::GraphRegistry;
 use crate::driver::runs::ActiveRun;
 use crate::store::{Entry, OpaqueText};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use steadfast_engine::{Event, RunId, VertexId};
 use steadfast_resources::{CheckResult, Failure, Origin, Outcome, RunPolicy, ValueRetention};
@@ -71,8 +72,8 @@ impl ValueStore {
             return Ok(None);
         }
         // The expressions of the graph read the answer of a probe, also after a restart.
-        let is_kept = live.resource.with_sent(ValueRetention::Sealed).is_some()
-            || live.resource().sends_answers();
+        let is_once = live.resource.with_sent(ValueRetention::Sealed).is_some();
+        let is_kept = is_once || live.resource().sends_answers();
         if !self.is_wanted(&entry.identity, is_kept) {
             return Ok(None);
         }
@@ -81,7 +82,46 @@ impl ValueStore {
         if sent.is_empty() {
             return Ok(None);
         }
-        self.pack(&entry.identity, entry.definition, sent)
+        self.pack(&entry.identity, entry.definition, (sent, is_once))
+    }
+
+    /// Drops the values that no receiver got before a crash, and that are stored only as a hash, if a receiver of the
+    /// waiting graph needs them: nobody knows them. Returns their senders, which make new ones.
+    pub(in crate::driver) fn drop_lost(&mut self, graph: &GraphRegistry) -> BTreeSet<Arc<str>> {
+        let recipes = graph.waiting_receivers().filter_map(|(_, it)| it.recipe.as_ref());
+        let lost = |by: &&Arc<str>| self.sent.get(*by).is_some_and(SentRecord::is_lost);
+        let lost: BTreeSet<Arc<str>> =
+            recipes.flat_map(|recipe| senders(recipe).filter(lost).cloned()).collect();
+        self.sent.retain(|by, _| !lost.contains(by));
+        lost
+    }
+
+    /// Returns the entries after which these receivers may have got the values of their senders. They must be durable
+    /// before a receiver runs.
+    pub(in crate::driver) fn reaching(
+        &self,
+        graph: &GraphRegistry,
+        receivers: &[VertexId],
+    ) -> Vec<Entry> {
+        let recipes = receivers.iter().filter_map(|id| graph.get(*id)?.recipe.as_ref());
+        let unreached = recipes.flat_map(|recipe| senders(recipe)).filter_map(|by| {
+            let record = self.sent.get(by).filter(|record| record.is_unreached)?;
+            let record = SentRecord { is_unreached: false, ..record.clone() };
+            let text = record.to_text(by, &self.key, &self.host).ok()?;
+            Some((Arc::clone(by), OpaqueText(text.into())))
+        });
+        let unreached: BTreeMap<_, _> = unreached.collect();
+        let entry = |(identity, values)| Entry::Sent { identity, values };
+        unreached.into_iter().map(entry).collect()
+    }
+
+    /// Notes that a receiver has got the values of its senders.
+    fn note_reached(&mut self, senders: &[Arc<str>]) {
+        for by in senders {
+            if let Some(record) = self.sent.get_mut(by) {
+                record.is_unreached = false;
+            }
+        }
     }
 }
 
@@ -178,6 +218,11 @@ impl Driver {
                 self.journal.record(Entry::Taken { identity, hashes: hashes.into() });
             }
         }
+        for entry in self.values.reaching(&self.graph, &[live.vertex]) {
+            self.journal.record(entry);
+        }
+        let got: Vec<_> = entry.recipe.iter().flat_map(|recipe| senders(recipe)).cloned().collect();
+        self.values.note_reached(&got);
         let Some(parcel) = parcel else { return };
         let (values, receivers) = self.values.note_sent(&identity, parcel, &self.graph);
         self.journal.record(Entry::Sent { identity, values: OpaqueText(values.into()) });

@@ -9,6 +9,8 @@ use steadfast_resources::{Encrypted, KeyedHash, Secret, Value};
 pub(in crate::driver) struct Written {
     pub(in crate::driver) definition: u64,
     pub(in crate::driver) values: BTreeMap<String, One>,
+    /// No receiver can have got a value.
+    pub(in crate::driver) is_unreached: bool,
 }
 
 /// One stored value.
@@ -45,7 +47,11 @@ impl Written {
             (name.clone(), json)
         };
         let values: Map<String, Json> = self.values.iter().map(value).collect();
-        json!({"definition": self.definition, "values": values}).to_string()
+        let mut json = json!({"definition": self.definition, "values": values});
+        if self.is_unreached {
+            json["unreached"] = true.into();
+        }
+        json.to_string()
     }
 
     pub(in crate::driver) fn parse(text: &str) -> Option<Self> {
@@ -55,7 +61,8 @@ impl Written {
             Some((name.clone(), One { seal, body: body(json)? }))
         };
         let values = json["values"].as_object()?.iter().map(value).collect::<Option<_>>()?;
-        Some(Self { definition: json["definition"].as_u64()?, values })
+        let is_unreached = json["unreached"] == true;
+        Some(Self { definition: json["definition"].as_u64()?, values, is_unreached })
     }
 }
 

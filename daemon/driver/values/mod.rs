@@ -137,6 +137,7 @@ impl ValueStore {
         if is_same {
             snapshot.definition = new;
         }
+        snapshot.is_unreached = false;
         // Encrypted values are bound to the name of the sender.
         let is_other = is_same || snapshot.is_bound();
         self.sent.insert(Arc::clone(to), snapshot);
@@ -312,7 +313,8 @@ impl ValueStore {
         is_kept || self.receivers.contains_key(identity) || self.sent.contains_key(identity)
     }
 
-    /// Prepares the sent values for storage; `None` if they have not changed.
+    /// Prepares the sent values for storage; `None` if they have not changed. `is_once` marks values that are made only
+    /// once: those that are not saved are made again after a crash before the first receiver.
     ///
     /// # Errors
     ///
@@ -321,9 +323,10 @@ impl ValueStore {
         &self,
         identity: &str,
         definition: u64,
-        sent: Sent,
+        (sent, is_once): (Sent, bool),
     ) -> Result<Option<OutgoingValues>, Failure> {
-        let snapshot = SentRecord::new(definition, sent, &self.key);
+        let mut snapshot = SentRecord::new(definition, sent, &self.key);
+        snapshot.is_unreached = is_once && snapshot.has_unsaved();
         if self.sent.get(identity) == Some(&snapshot) {
             return Ok(None);
         }
@@ -449,7 +452,7 @@ mod tests {
         let sender: Arc<str> = "value[v]".into();
         assert!(!values.is_wanted(&sender, false), "nobody has ever received it");
         let sent = vec![("text", SentValue::Shown(Value::Text("old".to_owned())))];
-        let parcel = values.pack(&sender, 1, sent).unwrap().unwrap();
+        let parcel = values.pack(&sender, 1, (sent, false)).unwrap().unwrap();
         values.note_sent(&sender, parcel, &table);
         values.index(&table);
         assert!(values.is_wanted(&sender, false), "nobody receives it now");

@@ -66,18 +66,24 @@ impl SecretRotation {
 }
 
 impl Driver {
-    /// Schedules secret reads for all eligible vertices of a new graph. A converged receiver of the output of a command
-    /// is checked, which runs the command: no event tells that its output has changed.
+    /// Schedules secret reads for all eligible vertices of a new graph.
     pub(in crate::driver) fn read_secrets_of_all(&mut self) {
-        let now = Instant::now();
         for id in self.graph.receivers() {
             if self.may_be_rotated(id) {
                 self.values.rotation.wanted.insert(id);
-            } else if self.has_command_secret(id)
+            }
+        }
+    }
+
+    /// Checks the converged receivers of the outputs of commands after a load, which runs the commands: no event tells
+    /// that an output has changed.
+    pub(in crate::driver) fn check_command_secrets(&mut self) {
+        for id in self.graph.receivers() {
+            if self.has_command_secret(id)
                 && !self.graph.is_deed(id)
                 && self.current_status(id) == Some(VertexStatus::Settled)
             {
-                self.values.rotation.settling.put(id, now);
+                self.turn(Event::Changed(id));
             }
         }
     }

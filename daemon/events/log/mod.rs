@@ -146,6 +146,7 @@ impl Log {
             ))?;
         }
         log.end_others()?;
+        log.write_ahead.note_commit(&log.connection);
         Ok(log)
     }
 
@@ -160,6 +161,34 @@ impl Log {
     /// [`Unwritable`] if the content cannot be saved.
     pub(super) fn save(&self) -> Result<bool, Unwritable> {
         Ok(self.write_ahead.save(&self.connection)?)
+    }
+
+    /// Returns true if another program has truncated or overwritten the write-ahead log.
+    pub(super) fn is_overwritten(&self) -> bool {
+        self.write_ahead.is_overwritten(&self.connection)
+    }
+
+    /// Returns true if events may be in the write-ahead log alone.
+    pub(super) fn is_ahead(&self) -> bool {
+        self.write_ahead.is_ahead()
+    }
+
+    /// Copies the write-ahead log into the database after a quiet second.
+    pub(super) fn copy_when_quiet(&mut self) {
+        self.write_ahead.copy_when_quiet(&self.connection);
+    }
+
+    /// Gives up an overwritten write-ahead log. Returns true if events may be lost with it.
+    pub(super) fn give_up(self) -> Result<bool, Unwritable> {
+        let path = self.place.path().display().to_string();
+        let is_lossy = self.write_ahead.give_up(self.connection)?;
+        if !is_lossy {
+            tracing::warn!(
+                event = "log_saved",
+                "{path}-wal was truncated or overwritten while in use; its content was in the database"
+            );
+        }
+        Ok(is_lossy)
     }
 
     /// Reports in a new log that the one before it was removed while it was in use.
@@ -286,7 +315,9 @@ impl Log {
             return Ok(false);
         }
         let sql = "DELETE FROM event WHERE number < ?1";
-        self.connection.execute(sql, [until.cast_signed()])?;
+        let deleted = self.connection.execute(sql, [until.cast_signed()]);
+        self.write_ahead.note_commit(&self.connection);
+        deleted?;
         Ok(until < wanted)
     }
 }

@@ -42,6 +42,7 @@ impl Log {
             write(&transaction, mark)?;
         }
         transaction.commit()?;
+        self.write_ahead.note_commit(&self.connection);
         (self.last_number, self.run) = (number, run);
         self.unlooked += number + 1 - first;
         Ok(first)

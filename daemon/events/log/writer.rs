@@ -15,6 +15,7 @@ use crate::events::event_queue::{MarkRequest, Queue, Shared, Stream, dropped};
 use crate::events::repeat_filter::RepeatFilter;
 use crate::events::session::session_end;
 use crate::store::retention_clock::{RetentionClock, since_boot};
+use crate::store::write_ahead_log::QUIET;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -109,6 +110,7 @@ impl LogWriter {
             }
             within = if more { Some(Duration::ZERO) } else { work.within() };
         }
+        work.check_files();
         work.log = None;
         self.shared.closed.store(true, Ordering::SeqCst);
         // Marks that arrived in between are dropped, so that their senders do not wait.
@@ -309,19 +311,28 @@ impl Work {
             .map(|next| Duration::from_millis(next.saturating_sub(unix_ms()).saturating_add(1)));
         let again = self.trouble.as_ref().filter(|_| !self.waiting.is_empty());
         let again = again.map(|trouble| trouble.again.saturating_duration_since(Instant::now()));
-        [counted, again, self.log.is_some().then_some(CHECK)].into_iter().flatten().min()
+        let check = self.log.as_ref().map(|log| if log.is_ahead() { QUIET } else { CHECK });
+        [counted, again, check].into_iter().flatten().min()
     }
 
-    /// Closes a log that was removed. The content of a removed write-ahead log is saved first.
+    /// Closes a log that was removed. The content of a removed write-ahead log is saved first. An overwritten one never
+    /// reaches the database, and after a quiet second the write-ahead log is copied there.
     fn check_files(&mut self) {
         if self.log.take_if(|log| !log.is_in_place()).is_some() {
             self.is_removed = true;
+        }
+        if let Some(log) = self.log.take_if(|log| log.is_overwritten()) {
+            // A log that cannot be removed counts as lost: it is judged again when it is opened.
+            self.is_removed |= log.give_up().unwrap_or(true);
         }
         match self.log.as_ref().map(Log::save) {
             None | Some(Ok(false)) => {}
             Some(Ok(true)) => self.log = None,
             // The open log is the only copy of its last events.
             Some(Err(error)) => tracing::debug!(%error, "the event log cannot be saved yet"),
+        }
+        if let Some(log) = &mut self.log {
+            log.copy_when_quiet();
         }
     }
 

@@ -60,6 +60,8 @@ impl SqliteStore {
         Ok(Self {
             connection: None,
             log: None,
+            unsaved: Vec::new(),
+            is_log_lost: false,
             seen,
             verified,
             manifest,

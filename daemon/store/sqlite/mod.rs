@@ -6,11 +6,12 @@
 //! the fence (C-10).
 //!
 //! Reading order: this file, `rows` and `ownership` (records as rows), `schema`, `checksums`, `migrations`, `manifest`,
-//! `fence`, `read_snapshot`, `read_only`, `deferred_open`, then `repair`, `replace` and `secure_erase`.
+//! `fence`, `read_snapshot`, `read_only`, `deferred_open`, `log_recovery`, then `repair`, `replace` and `secure_erase`.
 
 mod checksums;
 mod deferred_open;
 mod fence;
+mod log_recovery;
 mod manifest;
 mod migrations;
 mod ownership;
@@ -54,6 +55,10 @@ pub struct SqliteStore {
     connection: Option<Connection>,
     /// The write-ahead log of this connection; none without a connection.
     log: Option<WriteAheadLog>,
+    /// The committed entries that may be in the log alone, and are written again if the log is overwritten.
+    unsaved: Vec<Entry>,
+    /// The log was given up, and the unsaved entries are not written again yet.
+    is_log_lost: bool,
     /// The state as it was read, until the first write takes it over.
     seen: Option<Seen>,
     /// The records read by the verification, until they are returned or anything is written. Reading them twice would
@@ -111,9 +116,20 @@ impl SqliteStore {
         }
         let Opened { connection, records: kept, manifest } = opened;
         tell_strangers(&kept, &readers);
-        let log = Some(WriteAheadLog::of(&path));
-        let (connection, verified) = (Some(connection), Some(kept));
-        Ok(Self { connection, log, seen: None, verified, manifest, path, readers, mended, hold })
+        let log = Some(log_recovery::own_log(&path, &connection));
+        Ok(Self {
+            connection: Some(connection),
+            log,
+            unsaved: Vec::new(),
+            is_log_lost: false,
+            seen: None,
+            verified: Some(kept),
+            manifest,
+            path,
+            readers,
+            mended,
+            hold,
+        })
     }
 
     /// Returns true if this state directory contains a state.
@@ -156,51 +172,8 @@ impl SqliteStore {
         log.save(connection).map_err(|fault| refusal(&self.path, fault))
     }
 
-    fn with<T>(
-        &mut self,
-        work: impl FnOnce(&mut Connection) -> Result<T, Fault>,
-    ) -> Result<T, StoreError> {
-        if let Some(seen) = self.seen {
-            let taken = deferred_open::take_over(&self.path, &self.hold, seen);
-            self.connection = Some(taken.map_err(|fault| refusal(&self.path, fault))?);
-            self.log = Some(WriteAheadLog::of(&self.path));
-            self.seen = None;
-        }
-        let Some(connection) = self.connection.as_mut() else {
-            let why = "the database could not be reopened".to_owned();
-            return Err(refusal(&self.path, Fault::Refused(why)));
-        };
-        work(connection).map_err(|fault| refusal(&self.path, fault))
-    }
-}
-
-impl Store for SqliteStore {
-    fn recall(&mut self) -> Result<StoredState, StoreError> {
-        let mut kept = match self.verified.take() {
-            Some(verified) => verified,
-            None => self.with(|connection| rows::read_all(connection))?,
-        };
-        let in_flight = kept.in_flight();
-        if in_flight.is_empty() {
-            return Ok(self.readers.only_known(kept.recalled()));
-        }
-        let before = kept.clone();
-        for identity in &in_flight {
-            settle(identity, &mut kept)?;
-        }
-        // Stored now, so that a later end does not delete refreshes that are still owed. On a full disk the result is
-        // correct all the same, and the next recall derives it again (B-12).
-        let hold = Arc::clone(&self.hold);
-        let written = self.with(|open| write_settled(open, &hold, (&before, &in_flight)));
-        if let Err(error) = written {
-            tracing::warn!(%error, "cannot record what the last run left behind");
-        }
-        Ok(self.readers.only_known(kept.recalled()))
-    }
-
-    fn commit(&mut self, batch: &[Entry]) -> Result<(), StoreError> {
-        self.verified = None;
-        self.check_files()?;
+    /// Writes a batch in one transaction.
+    fn write_batch(&mut self, batch: &[Entry]) -> Result<(), StoreError> {
         let (readers, hold) = (self.readers.clone(), Arc::clone(&self.hold));
         let mut manifest = self.manifest.clone();
         let found = self.with(|connection| {
@@ -236,7 +209,61 @@ impl Store for SqliteStore {
         Ok(())
     }
 
+    fn with<T>(
+        &mut self,
+        work: impl FnOnce(&mut Connection) -> Result<T, Fault>,
+    ) -> Result<T, StoreError> {
+        if let Some(seen) = self.seen {
+            let taken = deferred_open::take_over(&self.path, &self.hold, seen);
+            let taken = taken.map_err(|fault| refusal(&self.path, fault))?;
+            self.log = Some(log_recovery::own_log(&self.path, &taken));
+            (self.connection, self.seen) = (Some(taken), None);
+        }
+        let Some(connection) = self.connection.as_mut() else {
+            let why = "the database could not be reopened".to_owned();
+            return Err(refusal(&self.path, Fault::Refused(why)));
+        };
+        work(connection).map_err(|fault| refusal(&self.path, fault))
+    }
+}
+
+impl Store for SqliteStore {
+    fn recall(&mut self) -> Result<StoredState, StoreError> {
+        let mut kept = match self.verified.take() {
+            Some(verified) => verified,
+            None => self.with(|connection| rows::read_all(connection))?,
+        };
+        let in_flight = kept.in_flight();
+        if in_flight.is_empty() {
+            return Ok(self.readers.only_known(kept.recalled()));
+        }
+        let before = kept.clone();
+        for identity in &in_flight {
+            settle(identity, &mut kept)?;
+        }
+        // Stored now, so that a later end does not delete refreshes that are still owed. On a full disk the result is
+        // correct all the same, and the next recall derives it again (B-12).
+        let hold = Arc::clone(&self.hold);
+        let written = self.with(|open| write_settled(open, &hold, (&before, &in_flight)));
+        match written {
+            Ok(()) => self.copy_log(),
+            Err(error) => {
+                tracing::warn!(%error, "cannot record what the last run left behind");
+            }
+        }
+        Ok(self.readers.only_known(kept.recalled()))
+    }
+
+    fn commit(&mut self, batch: &[Entry]) -> Result<(), StoreError> {
+        self.verified = None;
+        self.check_log()?;
+        let written = self.write_batch(batch);
+        self.note_write(batch, written.is_ok());
+        written
+    }
+
     fn reopen(&mut self) -> Result<(), StoreError> {
+        self.give_up_log()?;
         self.save_log()?;
         // Dropped first: after a failed sync the old handle must not be used again.
         drop((self.connection.take(), self.log.take()));
@@ -248,10 +275,9 @@ impl Store for SqliteStore {
         self.hold.check_place()?;
         match connect(&self.path) {
             Ok(opened) => {
-                self.connection = Some(opened.connection);
-                self.log = Some(WriteAheadLog::of(&self.path));
-                self.manifest = opened.manifest;
-                Ok(())
+                self.log = Some(log_recovery::own_log(&self.path, &opened.connection));
+                (self.connection, self.manifest) = (Some(opened.connection), opened.manifest);
+                self.write_unsaved()
             }
             // Not repaired while the daemon runs: nothing is recorded, so nothing is changed, until a restart.
             Err(fault) => Err(refusal(&self.path, fault)),
@@ -259,7 +285,9 @@ impl Store for SqliteStore {
     }
 
     fn check_files(&mut self) -> Result<(), StoreError> {
-        if self.save_log()? { self.reopen() } else { Ok(()) }
+        self.check_log()?;
+        self.copy_log_when_quiet();
+        Ok(())
     }
 }
 

@@ -147,7 +147,7 @@ impl SqliteStore {
         let folder = hold.directory().to_owned();
         let path = folder.join(state_dir::DATABASE);
         match Self::open_on(Arc::clone(&hold), readers.clone(), machine.clone()) {
-            Ok(store) => return with_key(&folder, store.mended),
+            Ok(mut store) => return with_key(&folder, std::mem::take(&mut store.mended)),
             Err(StoreError::Damaged { .. }) => {}
             Err(other) => return Err(other),
         }

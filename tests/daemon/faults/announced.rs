@@ -10,9 +10,11 @@ use std::time::Duration;
 /// `status` nor `wait` treats it as ended. Once the end is stored, all of them report it.
 #[test]
 fn nothing_is_announced_before_its_end_is_durable() {
-    let fills = "cat /dev/zero > $DIR/state/filler; echo ran >> $DIR/ran; true";
+    // The log of the database has room for some records, and none for the long output.
+    let fills = "cat /dev/zero > $DIR/state/filler; echo ran >> $DIR/ran; yes x | head -c 60000";
     let host = Host::with(&format!(
-        "graph: g\nresources:\n  exec: [{{name: fills, shell: /bin/sh, cmd: \"{fills}\"}}]\n"
+        "graph: g\nresources:\n  exec: [{{name: fills, shell: /bin/sh, cmd: \"{fills}\"}}]\n  \
+         value: [{{name: output, recv: {{text: \"exec[fills].stdout\"}}}}]\n"
     ));
     let mount = Mount::new(&host, "state", "size=3m,mode=0700");
     let mut daemon = host.run(&[]);
