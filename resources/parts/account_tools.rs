@@ -91,6 +91,14 @@ fn explained(command: &Command, finished: &Finished) -> WriteFailure {
         let trouble = trouble.hint("steadfast must run as root to change accounts");
         return WriteFailure { trouble, touched };
     }
+    if let Some(lock) = stale_lock(&said) {
+        let trouble = renamed(format!("{program} found the lock file {lock} of a crashed program"));
+        let hint = format!(
+            "a crash left {lock} empty, and no program removes it: make sure that no program changes accounts \
+             (`pgrep -a 'user|group|passwd'`), and then run `rm {lock}`"
+        );
+        return WriteFailure::untouched(trouble.hint(hint).passing());
+    }
     if has("cannot lock") || has("try again later") {
         let trouble = renamed(format!("{program} waited for the lock of the account files"));
         let hint = "another program changes accounts and holds /etc/.pwd.lock; the run is repeated";
@@ -115,6 +123,15 @@ fn explained(command: &Command, finished: &Finished) -> WriteFailure {
     }
 }
 
+/// Returns the path of a lock file without the number of a process. The tools never take such a lock over: a crash, or
+/// a full disk, left the file behind before the number was in it.
+fn stale_lock(said: &str) -> Option<&str> {
+    let mut lines = said.lines().filter(|line| line.contains("existing lock file"));
+    let line = lines.find(|line| line.contains("without a PID") || line.contains("invalid PID"))?;
+    line.split_whitespace()
+        .find(|word| word.starts_with('/') && word.strip_suffix(".lock").is_some())
+}
+
 /// Collects the words of a command line.
 pub(crate) fn words(all: &[&str]) -> Vec<String> {
     all.iter().map(|word| (*word).to_owned()).collect()
@@ -122,7 +139,7 @@ pub(crate) fn words(all: &[&str]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{explained, name_problem};
+    use super::{WriteFailure, explained, name_problem};
     use crate::host::{Captured, Command, End, Finished};
 
     /// A tool that has no right to a home directory has changed the account files before.
@@ -142,6 +159,34 @@ mod tests {
             let command = Command { argv: vec!["useradd".to_owned()], ..Command::default() };
             assert_eq!(explained(&command, &finished).touched, touched, "{code} {said}");
         }
+    }
+
+    /// A lock file that a crash left empty is named: the tools wait for it for ever.
+    #[test]
+    fn an_empty_lock_file_is_named() {
+        let free = "useradd: existing lock file /etc/passwd.lock without a PID\n\
+                    useradd: cannot lock /etc/passwd; try again later.\n";
+        let failure = failure_of("useradd", free);
+        assert!(!failure.touched && failure.trouble.what.contains("/etc/passwd.lock"));
+        let hint = failure.trouble.hint.as_deref().unwrap_or_default().to_owned();
+        assert!(hint.contains("a crash left") && hint.contains("rm /etc/passwd.lock"), "{hint}");
+        for table in ["group", "shadow", "gshadow", "subuid", "subgid"] {
+            let hint = failure_of("groupadd", &free.replace("passwd", table)).trouble.hint;
+            assert!(hint.is_some_and(|hint| hint.contains(&format!("rm /etc/{table}.lock"))));
+        }
+        let held = "useradd: existing lock file /etc/passwd.lock with PID '17'\n\
+                    useradd: cannot lock /etc/passwd; try again later.\n";
+        let hint = failure_of("useradd", held).trouble.hint;
+        assert!(hint.is_some_and(|hint| hint.contains("holds /etc/.pwd.lock")));
+    }
+
+    fn failure_of(program: &str, said: &str) -> WriteFailure {
+        let mut stderr = Captured::default();
+        stderr.push(said.as_bytes());
+        let (end, stdout) = (End::Exited(1), Captured::default());
+        let finished = Finished { end, stdout, stderr, held: false };
+        let command = Command { argv: vec![program.to_owned()], ..Command::default() };
+        explained(&command, &finished)
     }
 
     #[test]
