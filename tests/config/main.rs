@@ -31,6 +31,7 @@ mod language_one_run;
 mod language_places;
 mod language_probes;
 mod language_slips;
+mod language_templates;
 mod language_work;
 mod language_world;
 #[path = "../processor_time.rs"]

@@ -5,6 +5,7 @@ mod gate;
 #[path = "../processor_time.rs"]
 mod processor_time;
 mod results;
+mod template_work;
 mod templates;
 
 use std::sync::Arc;

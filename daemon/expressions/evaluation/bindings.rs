@@ -4,8 +4,10 @@
 //! The engine has no hook for a binding. A check is added behind each tag that binds names, as text of the template,
 //! and taken away from the places of errors.
 
+use super::operands::{ADDED, COMPARED, FACTOR, INDEXED, JOINED, OPEN, SEARCHED, charged_operands};
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::LazyLock;
 
 /// The filter that charges a value.
 pub(super) const CHARGE: &str = "steadfast_charge";
@@ -75,6 +77,9 @@ pub(super) fn find_excess(source: &str) -> Option<(usize, String)> {
             return Some((code.inside.start, what));
         }
         let tag = source.get(code.inside.clone()).unwrap_or_default();
+        if let Err((at, what)) = charged_operands(tag, code.is_tag) {
+            return Some((code.inside.start + at, what));
+        }
         if code.is_tag && words(tag).0 == "elif" {
             branches += 1;
             if branches > MOST_BRANCHES {
@@ -115,13 +120,19 @@ fn words(tag: &str) -> (&str, &str) {
     tag.split_at(end)
 }
 
-/// Adds a check behind each tag that binds names.
+/// Adds the charges of operands, and a check behind each tag that binds names.
 pub(super) fn with_checks(source: &str) -> String {
     let mut text = String::with_capacity(source.len());
     let mut done = 0;
-    for code in code_of(source).into_iter().filter(|code| code.is_tag) {
+    for code in code_of(source) {
         let tag = source.get(code.inside.clone()).unwrap_or_default();
-        let names = bound_names(tag);
+        for insertion in charged_operands(tag, code.is_tag).unwrap_or_default() {
+            let at = code.inside.start + insertion.at;
+            text.push_str(source.get(done..at).unwrap_or_default());
+            text.push_str(&insertion.text);
+            done = at;
+        }
+        let names = if code.is_tag { bound_names(tag) } else { Vec::new() };
         if names.is_empty() {
             continue;
         }
@@ -142,23 +153,26 @@ pub(super) fn with_checks(source: &str) -> String {
     text
 }
 
-/// Takes the checks away again; returns the text as written, and the offset there.
-pub(super) fn without_checks(text: &str, offset: usize) -> (Cow<'_, str>, usize) {
-    if !text.contains(CHARGE) {
-        return (Cow::Borrowed(text), offset);
-    }
-    let pattern = format!(
+/// What [`with_checks`] adds: a check of bound values, or a part of the code of an operand.
+static CHECKS: LazyLock<Option<regex_lite::Regex>> = LazyLock::new(|| {
+    let check = format!(
         "\\{{% if [A-Za-z0-9_.]+ is defined %\\}}\\{{% set [A-Za-z0-9_.]+ = [A-Za-z0-9_.]+\\|{CHARGE} %\\}}\\{{% endif [-+]?%\\}}"
     );
-    let Ok(pattern) = regex_lite::Regex::new(&pattern) else {
-        return (Cow::Borrowed(text), offset);
-    };
+    let open = regex_lite::escape(OPEN);
+    let operand =
+        format!("\\|(?:{ADDED}|{COMPARED}|{FACTOR}|{SEARCHED}|{JOINED}|{INDEXED}\\))|{open}");
+    regex_lite::Regex::new(&format!("{check}|{operand}")).ok()
+});
+
+/// Takes the checks away again; returns the text as written, and the offset there.
+pub(super) fn without_checks(text: &str, offset: usize) -> (Cow<'_, str>, usize) {
+    let Some(added) = &*CHECKS else { return (Cow::Borrowed(text), offset) };
     let (mut moved, mut is_inside) = (offset, false);
-    for found in pattern.find_iter(text).filter(|found| found.start() < offset) {
+    for found in added.find_iter(text).take_while(|found| found.start() < offset) {
         moved -= found.end().min(offset) - found.start();
-        is_inside |= offset < found.end();
+        is_inside |= offset < found.end() && found.as_str().starts_with("{%");
     }
-    let clean = pattern.replace_all(text, "");
+    let clean = added.replace_all(text, "");
     if is_inside {
         // A check fails for the tag before it: its first word is the place.
         let tags = code_of(&clean);

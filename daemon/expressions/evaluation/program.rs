@@ -5,6 +5,7 @@
 
 use super::nested_values::charge_parts;
 use crate::expressions::error::{Cause, ExpressionError};
+use crate::expressions::functions::pattern_cost::work_of_match;
 use crate::expressions::functions::table::{FUNCTIONS, Function};
 use crate::expressions::scope::Scope;
 use crate::expressions::syntax::node::{Node, NodeKind, Operator};
@@ -72,6 +73,11 @@ fn add_function(engine: &mut Environment<'static>, function: &'static Function) 
             // Each argument is copied.
             for argument in arguments.iter() {
                 charge_parts(state, argument)?;
+            }
+            if let ("matches", [text, pattern]) = (function.name, &*arguments.0) {
+                let text = text.as_str().unwrap_or_default();
+                let pattern = pattern.as_str().unwrap_or_default();
+                state.consume_fuel(work_of_match(text, pattern))?;
             }
             let mut room = LARGEST_VALUE;
             let values = arguments.iter().map(|argument| convert(argument, &mut room));

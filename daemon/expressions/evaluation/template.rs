@@ -3,9 +3,11 @@
 //! The caller reads files: a template asks its loader for the templates that it includes.
 
 use super::bindings::{find_excess, with_checks, without_checks};
-use super::nested_values::{add_bounded_filters, charge_parts};
+use super::bounded_text::{LONGEST_TEXT, check_length, escaped_length, length_of};
+use super::nested_values::{REPEATED, add_bounded_filters, charge_parts};
 use super::products::{Factor, Product, products_of};
 use super::template_advice::hint_for_template;
+use super::text_filters::add_text_filters;
 use crate::expressions::environment::Environment;
 use crate::expressions::evaluation::program::{EngineValues, add_missing_functions};
 use crate::expressions::evaluation::quoting;
@@ -15,23 +17,23 @@ use crate::expressions::value::Value;
 use crate::expressions::value_type::ValueType;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::ValueKind;
-use minijinja::{AutoEscape, Error, ErrorKind, UndefinedBehavior, escape_formatter};
+use minijinja::{AutoEscape, Error, ErrorKind, State, UndefinedBehavior, escape_formatter};
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error as _;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 /// The work that one template may do; minijinja counts instructions, items and 64 bytes of data as one.
-const FUEL: u64 = 1_000_000;
+const FUEL: u64 = 500_000;
 
 /// The work that a template counts if it fails before it has used its own: the engine does not tell how much it was.
 const WORK_OF_FAILURE: u64 = FUEL / 4;
 
+/// The bytes of a printed text that cost one more step than the engine counts.
+const BYTES_OF_COPY: usize = 32;
+
 /// The number of problems that one check of a template reports.
 const MOST_PROBLEMS: usize = 20;
-
-/// The maximum length of the output in bytes.
-const LONGEST_OUTPUT: usize = 8 * 1024 * 1024;
 
 /// The maximum length of one template in bytes.
 pub(crate) const LONGEST_TEMPLATE: usize = 512 * 1024;
@@ -164,7 +166,7 @@ impl Template {
             problems.push(problem);
         }
         for product in repeated {
-            let message = "`*` multiplies numbers, here it has a string or list".to_owned();
+            let message = REPEATED.to_owned();
             let mut problem = error_at(&self.name, &source, Some(product.at), message);
             problem.hint = Some("repeat a text by a loop".to_owned());
             problems.push(problem);
@@ -206,7 +208,7 @@ impl Template {
             Err(_) => WORK_OF_FAILURE,
         });
         if output.is_full {
-            let message = format!("the output exceeds {LONGEST_OUTPUT} bytes");
+            let message = format!("the output exceeds {LONGEST_TEXT} bytes");
             return Err(error_at(&self.name, "", None, message));
         }
         result.map_err(|error| explain(&self.name, &error, &secrets))?;
@@ -257,6 +259,11 @@ fn is_repeated(environment: &Environment, product: &Product) -> bool {
     })
 }
 
+/// Returns the number of bytes that `autoescape` makes of one.
+fn growth(state: &State<'_, '_>) -> usize {
+    if matches!(state.auto_escape(), AutoEscape::None) { 1 } else { 6 }
+}
+
 /// Creates an engine with the syntax, the filters and the limits of templates.
 fn create_engine() -> minijinja::Environment<'static> {
     let mut engine = minijinja::Environment::new();
@@ -271,6 +278,15 @@ fn create_engine() -> minijinja::Environment<'static> {
         }
         ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => {
             charge_parts(state, value)?;
+            check_length(length_of(value)?.saturating_mul(growth(state)))?;
+            escape_formatter(output, state, value)
+        }
+        ValueKind::String => {
+            let text = value.as_str().unwrap_or_default();
+            // Each of several blocks and macros can keep a copy.
+            let copied = u64::try_from(text.len() / BYTES_OF_COPY).unwrap_or(u64::MAX);
+            state.consume_fuel(copied)?;
+            check_length(if growth(state) > 1 { escaped_length(text) } else { text.len() })?;
             escape_formatter(output, state, value)
         }
         _ => escape_formatter(output, state, value),
@@ -288,6 +304,7 @@ fn create_engine() -> minijinja::Environment<'static> {
     add_missing_functions(&mut engine);
     quoting::add_filters(&mut engine);
     add_bounded_filters(&mut engine);
+    add_text_filters(&mut engine);
     engine
 }
 
@@ -321,7 +338,7 @@ struct BoundedOutput {
 
 impl std::io::Write for BoundedOutput {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        if self.bytes.len() + bytes.len() > LONGEST_OUTPUT {
+        if self.bytes.len() + bytes.len() > LONGEST_TEXT {
             self.is_full = true;
             return Err(std::io::Error::other("the output is too long"));
         }

@@ -1,5 +1,6 @@
 //! The results of the functions. The checker has approved the types; a wrong value is still an error, never a panic.
 
+use crate::expressions::evaluation::bounded_text::BoundedText;
 use crate::expressions::functions::version::compare_versions;
 use crate::expressions::value::Value;
 use std::cmp::Ordering;
@@ -316,7 +317,9 @@ pub(in crate::expressions) fn to_bool(arguments: Vec<Value>) -> Computed {
 
 pub(in crate::expressions) fn to_json(arguments: Vec<Value>) -> Computed {
     let value = only(arguments)?;
-    bounded(serde_json::to_string(&value).map_err(|error| error.to_string())?)
+    let mut text = BoundedText::default();
+    serde_json::to_writer(&mut text, &value).map_err(|error| error.to_string())?;
+    bounded(text.into_text())
 }
 
 fn compare_two(arguments: Vec<Value>) -> Result<Ordering, String> {
