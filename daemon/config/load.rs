@@ -68,10 +68,13 @@ pub(super) fn compile(
     problems: Problems,
     options: &Options,
 ) -> Result<LoadedGraph, Rejected> {
+    let _limit = crate::nearest_name::Limit::start();
     if sources.iter().any(|source| expand::printed::is_expanded(&source.text)) {
         return read_printed(sources, problems, options);
     }
-    if sources.iter().any(|source| expand::detect::uses_language(&source.text)) {
+    // Given variables are checked also where nothing uses them.
+    let has_given = !options.vars.is_empty() || !options.vars_files.is_empty();
+    if has_given || sources.iter().any(|source| expand::detect::uses_language(&source.text)) {
         return expanded((sources, stored), problems, options);
     }
     let sources: Vec<Arc<SourceFile>> = sources.into_iter().map(Arc::new).collect();

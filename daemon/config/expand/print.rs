@@ -49,9 +49,12 @@ impl Printer<'_> {
             }
         }
         for name in names {
-            let values: Vec<(&Tree<'static>, usize)> = self
-                .roots()
-                .filter_map(|(tree, _)| Some((tree, tree.entry(tree.root()?, name)?.1)))
+            // A module has a comment of its own.
+            let is_own = name == "comment";
+            let documents = self.expansion.documents.iter();
+            let documents = documents.filter(|it| !is_own || it.origin.instance.is_empty());
+            let values: Vec<(&Tree<'static>, usize)> = documents
+                .filter_map(|Document { tree, .. }| Some((tree, tree.entry(tree.root()?, name)?.1)))
                 .collect();
             let Some((tree, first)) = values.first().copied() else { continue };
             let is_filled = |tree: &Tree<'static>, node: usize| match tree.node(node) {

@@ -47,7 +47,7 @@ pub(super) fn split_scalar(text: &str) -> Option<Vec<Part>> {
 }
 
 /// Returns the offset of the brace that closes an expression; braces and quotes within are skipped.
-fn expression_end(text: &str) -> Option<usize> {
+pub(super) fn expression_end(text: &str) -> Option<usize> {
     let (mut depth, mut quote) = (0_usize, None);
     let mut is_escaped = false;
     for (at, letter) in text.char_indices() {

@@ -2,6 +2,7 @@
 
 use super::{File, Findings};
 use crate::config::problem::quoted;
+use std::collections::HashMap;
 use steadfast_resources::ResourceId;
 
 /// The kinds that act on a refresh, each with the action.
@@ -29,8 +30,35 @@ pub fn refresh_action(kind: &str) -> Option<&'static str> {
 const READ_BY_SERVICES: [&str; 9] =
     ["file", "line", "block", "replace", "ini", "json", "yaml", "toml", "hosts"];
 
-/// Adds the advice about the edges of a file. `all` are the files of the graph.
-pub(super) fn advise(file: &File, all: &[File], findings: &mut Findings) {
+/// The targets that resources notify by their own declarations, by the name of the resource.
+pub(super) struct Notifications(HashMap<String, Vec<String>>);
+
+impl Notifications {
+    /// Collects the notifications of all files.
+    pub(super) fn of(files: &[File]) -> Self {
+        let mut all: HashMap<String, Vec<String>> = HashMap::new();
+        for file in files {
+            for (kind, item, name) in file.resources() {
+                let (Some(name), Some((_, targets))) = (name, file.tree.entry(item, "notify"))
+                else {
+                    continue;
+                };
+                let texts = file.texts_of(targets).into_iter().map(|(_, text)| text.to_owned());
+                all.entry(format!("{kind}[{name}]")).or_default().extend(texts);
+            }
+        }
+        Self(all)
+    }
+
+    /// Returns true if a resource notifies another.
+    fn has(&self, from: &str, to: &str) -> bool {
+        let targets = self.0.get(from).map(Vec::as_slice).unwrap_or_default();
+        targets.iter().any(|text| text == to || text.ends_with("[*]"))
+    }
+}
+
+/// Adds the advice about the edges of a file.
+pub(super) fn advise(file: &File, notifications: &Notifications, findings: &mut Findings) {
     for (kind, item, name) in file.resources() {
         if let Some((key, targets)) = file.tree.entry(item, "notify") {
             let is_deaf =
@@ -50,13 +78,18 @@ pub(super) fn advise(file: &File, all: &[File], findings: &mut Findings) {
             findings.add("useless-notify", (file, key, item), what, hint);
         }
         if let ("svc", Some(name)) = (kind, name) {
-            advise_service(file, (item, name), all, findings);
+            advise_service(file, (item, name), notifications, findings);
         }
     }
 }
 
 /// Looks for files in `after` of a service that do not notify the service.
-fn advise_service(file: &File, (item, name): (usize, &str), all: &[File], findings: &mut Findings) {
+fn advise_service(
+    file: &File,
+    (item, name): (usize, &str),
+    notifications: &Notifications,
+    findings: &mut Findings,
+) {
     let Some((_, targets)) = file.tree.entry(item, "after") else { return };
     let own = format!("svc[{name}]");
     let subscribed = file.tree.entry(item, "subscribe").map(|(_, node)| file.texts_of(node));
@@ -64,26 +97,13 @@ fn advise_service(file: &File, (item, name): (usize, &str), all: &[File], findin
     for (node, target) in file.texts_of(targets) {
         let is_read = kind_of(target).is_some_and(|kind| READ_BY_SERVICES.contains(&kind));
         let is_subscribed = subscribed.iter().any(|(_, text)| *text == target);
-        if !is_read || is_subscribed || target.ends_with("/]") || notifies(all, target, &own) {
+        if !is_read || is_subscribed || target.ends_with("/]") || notifications.has(target, &own) {
             continue;
         }
         let what = format!("a change of {} does not reach {}", quoted(target), quoted(&own));
         let hint = "write `subscribe` in place of `after`, or silence this";
         findings.add("after-without-notify", (file, node, item), what, hint);
     }
-}
-
-/// Returns true if a resource notifies another by its own declaration.
-fn notifies(all: &[File], from: &str, to: &str) -> bool {
-    all.iter().any(|file| {
-        file.resources().into_iter().any(|(kind, item, name)| {
-            let is_from = name.is_some_and(|name| from == format!("{kind}[{name}]"));
-            let targets = file.tree.entry(item, "notify").filter(|_| is_from);
-            targets.is_some_and(|(_, node)| {
-                file.texts_of(node).iter().any(|(_, text)| *text == to || text.ends_with("[*]"))
-            })
-        })
-    })
 }
 
 /// Returns the kind of a target such as `kind[name]` or `instance/kind[name]`.

@@ -68,9 +68,28 @@ impl Finding {
 struct File {
     source: Arc<SourceFile>,
     tree: Tree<'static>,
+    /// The first and the last byte of each line.
+    lines: Vec<(usize, usize)>,
 }
 
 impl File {
+    fn new(source: &Arc<SourceFile>, tree: Tree<'static>) -> Self {
+        let mut begin = 0;
+        let range = |line: &str| {
+            let range = (begin, begin + line.len());
+            begin = range.1;
+            range
+        };
+        let lines = source.text.split_inclusive('\n').map(range).collect();
+        Self { source: Arc::clone(source), tree, lines }
+    }
+
+    /// Returns a line, counted from 0.
+    fn line(&self, index: usize) -> Option<&str> {
+        let (from, to) = self.lines.get(index)?;
+        self.source.text.get(*from..*to).map(str::trim_end)
+    }
+
     fn text_of(&self, node: usize) -> Option<&str> {
         self.tree.scalar(node).filter(|scalar| !scalar.is_null()).map(|scalar| &*scalar.text)
     }
@@ -126,7 +145,7 @@ impl Findings {
         let lines =
             [span, first_span(file, item)].map(|span| file.source.place(span).line as usize);
         let place = file.source.place(span);
-        match silence(&file.source.text, lines, lint) {
+        match silence(file, lines, lint) {
             Silence::None => {
                 self.list.push(Finding { lint, message, hint: hint.into(), place });
             }
@@ -155,11 +174,10 @@ enum Silence {
 }
 
 /// Looks for a comment on one of the lines, or in the comment lines directly above one.
-fn silence(text: &str, numbers: [usize; 2], lint: &str) -> Silence {
-    let lines: Vec<&str> = text.lines().collect();
+fn silence(file: &File, numbers: [usize; 2], lint: &str) -> Silence {
     for number in numbers {
         let mut index = number.saturating_sub(1);
-        let mut shown = lines.get(index).copied().unwrap_or_default();
+        let mut shown = file.line(index).unwrap_or_default();
         loop {
             if let Some(rest) = shown.split_once("# lint: allow ").map(|(_, rest)| rest.trim())
                 && let Some(reason) = rest.strip_prefix(lint)
@@ -171,7 +189,7 @@ fn silence(text: &str, numbers: [usize; 2], lint: &str) -> Silence {
                     Silence::WithReason
                 };
             }
-            let above = index.checked_sub(1).and_then(|above| lines.get(above).copied());
+            let above = index.checked_sub(1).and_then(|above| file.line(above));
             match above.filter(|above| above.trim_start().starts_with('#')) {
                 Some(above) => (shown, index) = (above, index - 1),
                 None => break,
@@ -198,13 +216,14 @@ pub fn find_advice(paths: &[PathBuf], options: &Options) -> Vec<Finding> {
         }
         let mut ignored = Problems::default();
         if let Some(tree) = super::document::parse::parse(source, &mut ignored) {
-            files.push(File { source: Arc::clone(source), tree: tree.into_owned() });
+            files.push(File::new(source, tree.into_owned()));
         }
     }
     let mut findings = Findings { list: Vec::new() };
+    let notifications = edges::Notifications::of(&files);
     for file in &files {
         resources::advise(file, kinds, &expansion.sources, &mut findings);
-        edges::advise(file, &files, &mut findings);
+        edges::advise(file, &notifications, &mut findings);
         names::advise(file, &expansion.sources, &mut findings);
         facts::advise(file, &mut findings);
     }

@@ -401,6 +401,9 @@ impl<'t> Reader<'t, '_> {
             Some(Node::Map(_)) if field.takes == FieldType::Texts => {
                 self.secret_name(id).map(|_| secret_item_advice(field.name).to_owned())
             }
+            Some(Node::Map(_)) if self.map_advice(id, field.name).is_some() => {
+                self.map_advice(id, field.name)
+            }
             Some(Node::Map(_)) if field.takes == FieldType::Text => {
                 Some("quote the value to make it a string".to_owned())
             }
@@ -409,6 +412,22 @@ impl<'t> Reader<'t, '_> {
         let problem = format!("`{}` of {what} should be {wants}, found {found}", field.name);
         let problem = Problem::new(Code::Type, problem).hint_if(advice);
         self.say(problem.at(Some(self.place_of(span))));
+    }
+
+    /// Returns the advice for a map by which the author means the value of another place.
+    fn map_advice(&self, id: usize, field: &str) -> Option<String> {
+        let Some(Node::Map(pairs)) = self.tree.node(id) else { return None };
+        let [(key, _)] = pairs.as_slice() else { return None };
+        Some(match self.scalar(*key)?.text.as_ref() {
+            "template" => {
+                "write `template: FILE` in place of the field, beside the other fields".to_owned()
+            }
+            "from" => format!(
+                "write `{field}: \"${{vars.NAME}}\"`; of a resource: `recv: {{{field}: \"KIND[NAME].VALUE\"}}`"
+            ),
+            "secret" => format!("name the secret: `{field}: {{secret: NAME}}`"),
+            _ => return None,
+        })
     }
 
     /// Returns the targets of a short edge, each with its position.

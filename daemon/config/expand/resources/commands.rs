@@ -3,13 +3,16 @@
 use crate::config::document::tree::{Node, Tree};
 use crate::config::expand::outcome::Outcome;
 use crate::config::expand::resources::fields::Target;
-use crate::config::expand::text::{Part, append_text, split_scalar};
+use crate::config::expand::text::{Part, append_text, expression_end, split_scalar};
 use crate::config::expand::written::Written;
 use crate::config::expand::{Context, Expander, copy_nodes};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
 use crate::expressions::Value;
 use steadfast_resources::{FieldRole, FieldSpec, FieldType, KindSpec};
+
+/// The greatest number of words of a command with expressions.
+const MOST_WORDS: usize = 100_000;
 
 impl Expander<'_> {
     /// Expands a command. A text with expressions becomes `cmd` with its first word, and `args` with the others.
@@ -34,15 +37,17 @@ impl Expander<'_> {
         };
         let mut words = Vec::new();
         let written = split_words(&text);
-        let operators = ["|", "||", "&&", "&", ";", ">", ">>", "<", "2>&1"];
-        if let Some(word) = written.iter().find(|word| operators.contains(&word.as_str())) {
+        self.doubt_operators(context, (value, field.name), &written);
+        if written.len() > MOST_WORDS {
             let name = field.name;
-            let what = format!("`{name}` is not run by a shell: `{word}` is passed literally");
-            let hint = "set the shell that runs the text, and pass values by `env`";
-            self.report(context, value, Problem::new(Code::Doubt, what).warning().hint(hint));
+            let what = format!("`{name}` has {} words, more than {MOST_WORDS}", written.len());
+            let hint = "write the values to a file, and name it in the command";
+            self.report(context, value, Problem::new(Code::Expression, what).hint(hint));
+            return None;
         }
+        let mut from = 0;
         for word in written {
-            match self.expand_word(context, value, &word) {
+            match self.expand_word(context, (value, &mut from), &word) {
                 Outcome::Known(word) => words.push(word),
                 Outcome::Unknown(until) => {
                     target.wait_for(until, field.name);
@@ -98,6 +103,21 @@ impl Expander<'_> {
             target.pairs.push((key, list));
         }
         Some(())
+    }
+
+    /// Warns about operators of a shell in a command without one.
+    fn doubt_operators(
+        &mut self,
+        context: &Context,
+        (node, name): (usize, &str),
+        words: &[String],
+    ) {
+        let operators = ["|", "||", "&&", "&", ";", ">", ">>", "<", "2>&1"];
+        if let Some(word) = words.iter().find(|word| operators.contains(&word.as_str())) {
+            let what = format!("`{name}` is not run by a shell: `{word}` is passed literally");
+            let hint = "set the shell that runs the text, and pass values by `env`";
+            self.report(context, node, Problem::new(Code::Doubt, what).warning().hint(hint));
+        }
     }
 
     /// Evaluates a text that is one expression, for a field of several words: a list gives the words. `None` for
@@ -175,8 +195,13 @@ impl Expander<'_> {
         None
     }
 
-    /// Evaluates one word of a command.
-    fn expand_word(&mut self, context: &Context, node: usize, word: &str) -> Outcome<String> {
+    /// Evaluates one word of a command. `from` is the offset in the scalar behind the expressions before it.
+    fn expand_word(
+        &mut self,
+        context: &Context,
+        (node, from): (usize, &mut usize),
+        word: &str,
+    ) -> Outcome<String> {
         let Some(parts) = split_scalar(word) else {
             let what = "`${` without `}`";
             let hint = "close the expression: ${…}; for a literal ${ write $${";
@@ -192,7 +217,8 @@ impl Expander<'_> {
                 }
                 Part::Expression(text) => text,
             };
-            let written = Written::find(context, &text, context.tree().span(node));
+            let written =
+                Written::find_next(context, &text, (context.tree().span(node), &mut *from));
             match self.evaluate(context, written) {
                 Outcome::Known(value) => match value.embedded_text() {
                     Some(text) if append_text(&mut joined, &text) => {}
@@ -231,15 +257,17 @@ fn split_words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
     let mut rest = text;
+    // After an expression without an end, all others are within it.
+    let mut has_end = true;
     while let Some(letter) = rest.chars().next() {
-        if rest.starts_with("${")
-            && let Some(parts) = split_scalar(rest)
-            && let Some(Part::Expression(expression)) = parts.first()
-        {
-            let length = expression.len() + 3;
-            word.push_str(rest.get(..length).unwrap_or(rest));
-            rest = rest.get(length..).unwrap_or_default();
-            continue;
+        if let Some(inner) = rest.strip_prefix("${").filter(|_| has_end) {
+            if let Some(end) = expression_end(inner) {
+                let length = end + 3;
+                word.push_str(rest.get(..length).unwrap_or(rest));
+                rest = rest.get(length..).unwrap_or_default();
+                continue;
+            }
+            has_end = false;
         }
         if rest.starts_with("$${") {
             word.push_str("$${");

@@ -38,10 +38,26 @@ impl Target {
 }
 
 /// The roots of names that no shell variable has.
-pub(in crate::config::expand) const NAMES: [&str; 5] =
-    ["${vars.", "${facts.", "${params.", "${probe.", "${item."];
+pub(super) const NAMES: [&str; 5] = ["vars", "facts", "params", "probe", "item"];
 /// The names by which a text may mean a secret.
-const SECRETS: [&str; 2] = ["${secrets.", "${secret."];
+const SECRETS: [&str; 2] = ["secrets", "secret"];
+
+/// Returns the offset of the first `${` of a text that begins with a name below a root: `${vars.a}`,
+/// `${ facts.hostname }`, `${vars["a"]}`.
+pub(super) fn find_name(text: &str, roots: &[&str]) -> Option<usize> {
+    let mut all = text.match_indices("${").filter(|(at, _)| {
+        let inner = text.get(at + 2..).unwrap_or_default().trim_start();
+        roots.iter().any(|root| is_below(inner, root))
+    });
+    all.next().map(|(at, _)| at)
+}
+
+/// Returns true if a text begins with a name below a root.
+fn is_below(text: &str, root: &str) -> bool {
+    text.strip_prefix(root).is_some_and(|rest| {
+        rest.starts_with('.') || rest.starts_with("[\"") || rest.starts_with("['")
+    })
+}
 
 impl Expander<'_> {
     /// Expands one entry of a resource.
@@ -248,16 +264,13 @@ impl Expander<'_> {
         name: &str,
         by: Interpreter,
     ) -> Option<()> {
-        let found = NAMES
-            .iter()
-            .chain(&SECRETS)
-            .find_map(|root| text.find(root))
-            .or_else(|| text.find("${item}").filter(|_| context.scope.item.is_some()));
+        let names = find_name(text, &NAMES).or_else(|| find_name(text, &SECRETS));
+        let found = names.or_else(|| text.find("${item}").filter(|_| context.scope.item.is_some()));
         let Some(at) = found else { return Some(()) };
         let end =
             text.get(at..).and_then(|rest| rest.find('}')).map_or(text.len(), |it| at + it + 1);
         let expression = text.get(at..end).unwrap_or_default().to_owned();
-        let inner = expression.trim_start_matches("${").trim_end_matches('}');
+        let inner = expression.trim_start_matches("${").trim_end_matches('}').trim();
         let written = Written::find(context, &expression, context.tree().span(node));
         let span = match written.start {
             Some(start) => crate::config::source_file::Span::new(start, start + expression.len()),
@@ -266,7 +279,7 @@ impl Expander<'_> {
         let shown = quoted(&expression);
         // Cron gives the line to a shell.
         let is_shell = matches!(by, Interpreter::Shell | Interpreter::Cron);
-        let problem = if SECRETS.iter().any(|root| expression.starts_with(root)) {
+        let problem = if SECRETS.iter().any(|root| is_below(inner, root)) {
             let what =
                 format!("`{shown}` in `{name}` is copied as it is: no expression has a secret");
             let hint = "a field takes a secret as {secret: NAME}, a template by `values:`";

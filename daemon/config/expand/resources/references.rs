@@ -2,7 +2,7 @@
 
 use crate::config::document::tree::Node;
 use crate::config::expand::names::value_ref;
-use crate::config::expand::resources::fields::NAMES;
+use crate::config::expand::resources::fields::{NAMES, find_name};
 use crate::config::expand::{Context, Expander};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
@@ -101,11 +101,9 @@ impl Expander<'_> {
 
     /// Warns about `${vars.x}` in a template, which prints values by `{{ }}`.
     pub(super) fn doubt_expression(&mut self, context: &Context, node: usize, template: &str) {
-        let found = NAMES.iter().find_map(|name| template.split_once(name).zip(Some(name)));
-        let Some(((_, rest), name)) = found else { return };
-        let Some((inner, _)) = rest.split_once('}') else { return };
-        let inner = format!("{}{inner}", name.trim_start_matches("${"));
-        let shown = quoted(&inner);
+        let rest = find_name(template, &NAMES).and_then(|at| template.get(at + 2..));
+        let Some((inner, _)) = rest.and_then(|rest| rest.split_once('}')) else { return };
+        let shown = quoted(inner.trim());
         let what = format!("`${{{shown}}}` in a template is copied as it is, and not evaluated");
         let hint = format!("write {{{{ {shown} }}}}");
         self.report(context, node, Problem::new(Code::Doubt, what).warning().hint(hint));
