@@ -4,6 +4,10 @@
 pub(crate) fn matches_glob(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) =
         (pattern.chars().collect(), text.chars().collect());
+    // Each character that is no star stands for one.
+    if pattern.iter().filter(|letter| **letter != '*').count() > text.len() {
+        return false;
+    }
     let (mut at, mut seen) = (0, 0);
     // The last star, and the end of the text that it stands for.
     let mut star: Option<(usize, usize)> = None;

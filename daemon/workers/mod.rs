@@ -255,7 +255,7 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
     let lease: Box<dyn Lease> = Box::new(shared.faults.losable(lease));
     let stops = setup.signals.stops();
     let (control, group) = setup.socket;
-    let handler = DaemonRequestHandler { shared: Arc::clone(&shared) };
+    let handler = DaemonRequestHandler::new(&shared);
     let mut workers = vec![
         reporting::metrics::metrics_socket(&shared, (&control, group), &metrics),
         requests::signals::signals(&shared, setup.signals),

@@ -211,12 +211,12 @@ fn a_search_is_bounded() {
     let host = Host::with(LABELLED);
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
-    let patterns: Vec<String> = (0..101).map(|number| format!("*{number}")).collect();
+    let patterns: Vec<String> = (0..51).map(|number| format!("*{number}")).collect();
     let many: Vec<&str> =
         ["status"].into_iter().chain(patterns.iter().map(String::as_str)).collect();
-    host.ask_daemon(&many).exits(1).says("expected at most 100 names or patterns without a kind");
+    host.ask_daemon(&many).exits(1).says("expected at most 50 names or patterns without a kind");
     let long = format!("*{}", "a*".repeat(1000));
-    host.ask_daemon(&["status", &long]).exits(1).says("expected a selector of at most 1024 bytes");
+    host.ask_daemon(&["status", &long]).exits(1).says("expected a selector of at most 512 bytes");
     let unknown: Vec<String> = (0..1000).map(|number| format!("file[{number}]")).collect();
     let many: Vec<&str> = ["check"].into_iter().chain(unknown.iter().map(String::as_str)).collect();
     host.ask_daemon(&many).exits(64).says("file[999]");

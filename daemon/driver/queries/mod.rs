@@ -4,8 +4,9 @@
 //! Purpose: answer queries from the state of the driver and the engine. Invariant: no reply waits for the host within
 //! the loop; requests become events of the engine or jobs on other threads. Reading order: this file, `statistics.rs`
 //! (times and counts), `metrics.rs`, `blockers.rs` (resources that wait), `list.rs` (the paged list), `selection.rs`,
-//! `check_now.rs` (a check on request).
+//! `abandoned.rs` (queries without a client), `check_now.rs` (a check on request).
 
+mod abandoned;
 pub(super) mod blockers;
 pub(super) mod check_now;
 pub(super) mod list;
@@ -92,6 +93,9 @@ const UNWATCHED: usize = 5;
 
 impl Driver {
     pub(super) fn answer(&mut self, question: Query) {
+        if question.is_abandoned() {
+            return;
+        }
         match question {
             Query::Status(most, to) => drop(to.send(self.status(most))),
             Query::Metrics(most, to) => drop(to.send(Box::new(self.metric_values(most)))),

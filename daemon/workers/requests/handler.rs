@@ -22,7 +22,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_resources::{LONGEST_SPAN, printable};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
 /// The time limit of a query to the driver. Its turns are short, but a graph may just be loading.
@@ -55,6 +55,14 @@ pub(super) fn span(seconds: u64) -> Result<Duration, Reply> {
 /// The handler of a daemon's requests.
 pub(in crate::workers) struct DaemonRequestHandler {
     pub(in crate::workers) shared: Arc<Shared>,
+    /// The right to compare selectors with all names: one request at a time.
+    pub(in crate::workers::requests) searches: Semaphore,
+}
+
+impl DaemonRequestHandler {
+    pub(in crate::workers) fn new(shared: &Arc<Shared>) -> Self {
+        Self { shared: Arc::clone(shared), searches: Semaphore::new(1) }
+    }
 }
 
 /// The maximum number of rows of one reply, because replies are built in memory for many clients at once. A list

@@ -18,10 +18,10 @@ const KNOWN: usize = 100_000;
 const SUGGESTED: usize = 8;
 
 /// The greatest number of selectors in one request that are no identities.
-const MOST_PATTERNS: usize = 100;
+const MOST_PATTERNS: usize = 50;
 
 /// The greatest length of such a selector in bytes.
-const LONGEST_PATTERN: usize = 1024;
+const LONGEST_PATTERN: usize = 512;
 
 /// Refuses selectors whose search among all resources could take long.
 fn refuse_long_searches(patterns: &[String]) -> Result<(), Reply> {
@@ -114,6 +114,8 @@ impl DaemonRequestHandler {
             let identities: Vec<&str> = all.iter().map(|one| one.identity.as_ref()).collect();
             resolve(&texts, &identities, &all)
         };
+        // A client that leaves is not searched for, and a flood occupies one thread.
+        let _place = self.searches.acquire().await;
         let found = tokio::task::spawn_blocking(search).await;
         let wrong = match found.map_err(|error| Reply::Unavailable(error.to_string()))? {
             Ok(selected) => return Ok(selected),
