@@ -49,9 +49,9 @@ pub struct FieldSpec {
 /// The condition under which the value of a field may come from another host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForeignValue {
-    /// The value may come from another host.
+    /// The value may come from another host: it decides about no object, no right and no command of this host.
     Allowed,
-    /// Claims are made of the field, or a program interprets the field: the value never comes from another host.
+    /// The value never comes from another host.
     Refused,
     /// The value is the place of the object: only its last part comes from another host, into a folder of the
     /// collector. Without a folder, the collector must set the value.
@@ -122,7 +122,7 @@ impl FieldSpec {
             list_only: false,
             nested: false,
             relative: false,
-            foreign: ForeignValue::Allowed,
+            foreign: ForeignValue::Refused,
             role: None,
             bare_duration: false,
             required: false,
@@ -203,10 +203,16 @@ impl FieldSpec {
         self
     }
 
-    /// Rejects values from another host.
+    /// Accepts values from another host.
     #[must_use]
-    pub const fn guarded(self) -> Self {
-        self.foreign(ForeignValue::Refused)
+    pub const fn listable(self) -> Self {
+        self.foreign(ForeignValue::Allowed)
+    }
+
+    /// Accepts values from another host if the collector sets the place of the object.
+    #[must_use]
+    pub const fn listable_at_own_place(self) -> Self {
+        self.foreign(ForeignValue::AtOwnPlace)
     }
 
     /// Sets the condition under which the value may come from another host.

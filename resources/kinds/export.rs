@@ -38,7 +38,6 @@ pub static SPEC: KindSpec = KindSpec {
         .mode(FieldMode::Value)
         .receives(Receives::Shown),
         FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "State of the offer.")
-            .guarded()
             .known_at_load()
             .default("exists"),
     ],

@@ -36,7 +36,7 @@ pub static SPEC: KindSpec = KindSpec {
     collectible: false,
     doc: "Manages a local group and its members. The name is the name of the group.",
     fields: &[
-        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Existence of the group.").guarded().known_at_load()
+        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Existence of the group.").known_at_load()
             .default("exists"),
         FieldSpec::new(
             "gid",

@@ -37,7 +37,7 @@ pub static SPEC: KindSpec = KindSpec {
             "state",
             FieldType::Choice(&["loaded", "absent"]),
             "loaded, or absent: not loaded, without files of steadfast. Default: loaded, and absent with `blacklist`.",
-        ).guarded().known_at_load(),
+        ).known_at_load(),
         FieldSpec::new(
             "blacklist",
             FieldType::Bool,
@@ -49,7 +49,7 @@ pub static SPEC: KindSpec = KindSpec {
             "options",
             FieldType::Texts,
             "Parameters NAME=VALUE of the module, from its next load on.",
-        ).guarded()
+        )
         .mode(FieldMode::Literal(Interpreter::None))
         .example("[nested=1]")
         .receives(Receives::Shown),

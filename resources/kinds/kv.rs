@@ -22,6 +22,7 @@ pub static SPEC: KindSpec = KindSpec {
     fields: &[
         FieldSpec::new("key", FieldType::Text, "Key. Default: the name.").mode(FieldMode::Static),
         FieldSpec::new("value", FieldType::Text, "Value to hold. Default: not held, only read.")
+            .listable()
             .mode(FieldMode::Value)
             .receives(Receives::Shown)
             .example("7"),
@@ -44,7 +45,6 @@ pub static SPEC: KindSpec = KindSpec {
         )
         .default("0"),
         FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "State of the key.")
-            .guarded()
             .known_at_load()
             .default("exists"),
     ],

@@ -19,7 +19,7 @@ pub static SPEC: KindSpec = KindSpec {
     collectible: true,
     doc: "Logs a message once, and again when it is notified.",
     fields: &[
-        FieldSpec::new("body", FieldType::Text, "Message; default: the name.").mode(FieldMode::Value)
+        FieldSpec::new("body", FieldType::Text, "Message; default: the name.").listable().mode(FieldMode::Value)
             .receives(Receives::Shown),
         FieldSpec::new(
             "priority",

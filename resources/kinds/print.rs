@@ -17,6 +17,7 @@ pub static SPEC: KindSpec = KindSpec {
     collectible: true,
     doc: "Prints a message once, and again when notified.",
     fields: &[FieldSpec::new("msg", FieldType::Text, "Message; default: the name.")
+        .listable()
         .mode(FieldMode::Value)
         .receives(Receives::Shown)],
     sends: &[],

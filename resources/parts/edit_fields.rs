@@ -17,7 +17,7 @@ pub(crate) const PATH: FieldSpec = FieldSpec::new(
     "path",
     FieldType::Text,
     "Absolute path of the edited file. Default: the name. Everything outside the edited part stays byte for byte.",
-).guarded().role(FieldRole::Path).mode(FieldMode::Static)
+).role(FieldRole::Path).mode(FieldMode::Static)
 .example("/etc/ssh/sshd_config");
 /// The values that an edit sends.
 pub(crate) const EDIT_SENDS: &[SendSpec] =
@@ -32,7 +32,6 @@ pub(crate) const STATE: FieldSpec = FieldSpec::new(
     FieldType::Choice(&["exists", "absent"]),
     "absent: the part is not in the file.",
 )
-.guarded()
 .known_at_load()
 .default("exists");
 pub(crate) const CREATE: FieldSpec = FieldSpec::new(
@@ -48,7 +47,7 @@ pub(crate) const VALIDATE: FieldSpec = FieldSpec::new(
     "validate",
     FieldType::Texts,
     "Command that must accept the new file first, as a string or a list: visudo -cf %s. %s is the path of the staged file. Timeout: one minute. In place: {args: [nginx, -t], in_place: true}.",
-).guarded().receives(Receives::Shown).mode(FieldMode::Argv(""))
+).receives(Receives::Shown).mode(FieldMode::Argv(""))
 .parts(VALIDATE_PARTS)
 .example("visudo -cf %s");
 pub(crate) const IN_PLACE: FieldSpec = FieldSpec::new(

@@ -3,10 +3,10 @@
 use super::language::{Tree, with_facts};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use steadfast::config::{CollectedExport, LoadedGraph, Options};
+use steadfast::config::{CollectedExport, KindSet, LoadedGraph, Options};
 use steadfast::world::records::{ExportRecord, SCHEMA};
-use steadfast_resources::WatchSource;
 use steadfast_resources::host::world::WorldKey;
+use steadfast_resources::{ForeignValue, WatchSource};
 
 /// Returns the identities under which a graph offers resources.
 fn offers(loaded: &LoadedGraph) -> Vec<String> {
@@ -155,4 +155,42 @@ fn contradicting_exports_are_left_out() {
     let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
     let left_out = warnings.iter().filter(|it| it.contains("is not collected")).count();
     assert_eq!(left_out, 4, "{warnings:?}");
+}
+
+/// The fields that may come from another host. A field that is made of claims, rights, paths or commands is none.
+const LISTABLE: &[(&str, &[&str])] = &[
+    ("block", &["content"]),
+    ("file", &["content", "path"]),
+    ("hosts", &["ip", "names"]),
+    ("ini", &["value"]),
+    ("json", &["value"]),
+    ("kv", &["value"]),
+    ("line", &["line"]),
+    ("msg", &["body"]),
+    ("print", &["msg"]),
+    ("replace", &["replacement"]),
+    ("ssh:authorized_key", &["comment", "key", "type"]),
+    ("toml", &["value"]),
+    ("user", &["comment"]),
+    ("value", &["bool", "float", "int", "text", "texts"]),
+    ("yaml", &["value"]),
+];
+
+#[test]
+fn only_harmless_fields_come_from_other_hosts() {
+    let kinds = KindSet::of_this_build();
+    let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
+    for spec in kinds.specs() {
+        let is_listable =
+            |field: &&steadfast_resources::FieldSpec| field.foreign != ForeignValue::Refused;
+        let mut fields: Vec<&str> =
+            spec.fields.iter().filter(is_listable).map(|field| field.name).collect();
+        fields.sort_unstable();
+        if !fields.is_empty() {
+            found.push((spec.kind, fields));
+        }
+    }
+    found.sort_unstable();
+    let expected: Vec<_> = LISTABLE.iter().map(|(kind, all)| (*kind, all.to_vec())).collect();
+    assert_eq!(found, expected);
 }

@@ -367,6 +367,10 @@ fn make_collected(
         let (kind, name) = (spec.kind, field.name);
         return Err(format!("a collected {kind} needs `set: {{ {name}: … }}` or `below`"));
     }
+    // The name stands for a missing path.
+    if path.is_some() && !has_path && name.starts_with('/') {
+        return Err("its name is a path, and the collection sets no path".to_owned());
+    }
     if super::wrong_name(spec.kind, &name).is_some() {
         return Err("its name is no name of a resource".to_owned());
     }

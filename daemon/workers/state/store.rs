@@ -6,8 +6,8 @@
 use crate::driver::{DriverEvent, Signal};
 use crate::events;
 use crate::store::{
-    Journal, Key, MemoryStore, RecordReaders, SqliteStore, StateLock, Store as _, StoreError,
-    StoredState, maintain_state,
+    Journal, Key, MemoryStore, REPAIRED, RecordReaders, SqliteStore, StateLock, Store as _,
+    StoreError, StoredState, maintain_state,
 };
 use crate::supervisor::{Failure, Kind, Manifold, Outputs, WorkerContext};
 use crate::workers::Shared;
@@ -166,6 +166,9 @@ async fn try_open(
     let opened = tokio::task::spawn_blocking(move || {
         let opened = open(&hold, &directory, readers, &own.mending.carried)?;
         history.drop_expired();
+        if let Some(loss) = history.take_loss() {
+            own.teller.publish(events::integrity(REPAIRED, &loss));
+        }
         Ok(opened)
     });
     opened.await.map_err(Failure::again)

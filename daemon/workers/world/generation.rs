@@ -9,6 +9,7 @@ use crate::driver::LoadError;
 use crate::workers::Shared;
 use crate::workers::graph::loader::ReloadCause;
 use crate::world::bundle::{self, Bundle, BundleError, Expected, MAX_BUNDLE_BYTES};
+use crate::world::keys;
 use crate::world::records::{Want, read_record, unix_seconds};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read as _};
@@ -49,6 +50,8 @@ struct LastRun {
 pub(super) struct Generation {
     state_directory: PathBuf,
     last: LastRun,
+    /// The reason for which the record of the last run cannot be read: no older bundle may run.
+    damage: Option<String>,
     /// The manifest that was tried last, and the time of the next try.
     tried: Option<(String, Instant)>,
     /// The time at which a requested manifest starts.
@@ -86,6 +89,20 @@ pub(super) enum BundleFailure {
     /// The bundle, or its record, cannot be stored.
     #[error("{0}")]
     State(#[from] io::Error),
+    /// The record of the last bundle cannot be read.
+    #[error("{}: {why}; restore it: without this record an older bundle could run", path.display())]
+    Damaged {
+        /// The path of the record.
+        path: PathBuf,
+        /// The problem.
+        why: String,
+    },
+    /// The daemon has another graph than that of the bundles.
+    #[error("the setting `graph` should be {}: the bundle would not run", expected.display())]
+    OtherGraph {
+        /// The folder of the running bundle.
+        expected: PathBuf,
+    },
     /// The graph of the bundle was rejected.
     #[error(transparent)]
     Graph(#[from] LoadError),
@@ -94,15 +111,53 @@ pub(super) enum BundleFailure {
     Panicked(JoinError),
 }
 
+impl LastRun {
+    /// Returns the record as it is true for the bundle that `current` leads to: the last session may have ended between
+    /// the record and the switch, or before it knew that the bundle runs.
+    fn after_interruption(mut self, state_directory: &Path) -> Self {
+        if self.digest.is_empty() || self.rejected.is_some() {
+            return self;
+        }
+        let link = std::fs::read_link(state_directory.join(FOLDER).join("current"));
+        let is_current = link.is_ok_and(|link| link == Path::new(&self.folder()));
+        if is_current {
+            self.running = Some((self.sequence, self.digest.clone()));
+        } else {
+            // The same bundle runs again.
+            self.sequence = self.sequence.saturating_sub(1);
+            self.digest.clear();
+        }
+        self
+    }
+
+    /// Returns the name of the folder of the bundle.
+    fn folder(&self) -> String {
+        folder_of(self.sequence, &self.digest)
+    }
+}
+
+/// Returns the name of the folder of a bundle.
+fn folder_of(sequence: u64, digest: &str) -> String {
+    format!("{sequence}-{}", digest.get(..12).unwrap_or("x"))
+}
+
+/// Reads the record of the last run; a missing one is that of a host without a bundle.
+fn read_last(directory: &Path) -> io::Result<LastRun> {
+    match std::fs::read_to_string(directory.join(STATE)) {
+        Ok(text) => Ok(serde_json::from_str(&text)?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(LastRun::default()),
+        Err(error) => Err(error),
+    }
+}
+
 impl Generation {
     pub(super) fn new(state_directory: &Path) -> Self {
-        let text = std::fs::read_to_string(state_directory.join(STATE)).unwrap_or_default();
-        Self {
-            state_directory: state_directory.to_owned(),
-            last: serde_json::from_str(&text).unwrap_or_default(),
-            tried: None,
-            starts: None,
-        }
+        let (last, damage) = match read_last(state_directory) {
+            Ok(last) => (last.after_interruption(state_directory), None),
+            Err(error) => (LastRun::default(), Some(error.to_string())),
+        };
+        let state_directory = state_directory.to_owned();
+        Self { state_directory, last, damage, tried: None, starts: None }
     }
 
     /// Returns the verified bundle to run now, or the reason for its rejection; none if nothing is due.
@@ -115,11 +170,19 @@ impl Generation {
             host.set_sequence(sequence, digest);
         }
         let from = host.settings().bundles.clone()?;
-        let want = views.want.borrow().entries.values().find_map(read_record::<Want>)?;
+        // The view has the keys of all hosts whose names begin like the name of this host.
+        let key = keys::want(host.host());
+        let want = views.want.borrow().entries.get(&key).and_then(read_record::<Want>)?;
         if want.manifest == self.last.digest {
             let rejected = self.last.rejected.clone();
             host.set_rejected(rejected.map(|why| (want.manifest.clone(), why)));
             return None;
+        }
+        if let Some(why) = self.damage.clone() {
+            let path = self.state_directory.join(STATE);
+            let is_told = self.tried.as_ref().is_some_and(|(tried, _)| *tried == want.manifest);
+            self.tried = Some((want.manifest, Instant::now()));
+            return (!is_told).then(|| Err(BundleFailure::Damaged { path, why }));
         }
         let now = Instant::now();
         if self.tried.as_ref().is_some_and(|(tried, at)| *tried == want.manifest && now < *at) {
@@ -168,6 +231,10 @@ impl Generation {
         bundle: Result<Bundle, BundleFailure>,
     ) -> Result<(), BundleFailure> {
         let bundle = bundle?;
+        let expected = self.state_directory.join(FOLDER).join("current");
+        if !shared.graph.leads_through(&expected) {
+            return Err(BundleFailure::OtherGraph { expected });
+        }
         let run = LastRun {
             sequence: bundle.manifest.sequence,
             digest: bundle.digest.clone(),
@@ -276,7 +343,7 @@ async fn fetch_bundle(from: &str, file: &str) -> Result<Vec<u8>, BundleFailure> 
 /// Unpacks a bundle, records its sequence, and makes `current` lead to it.
 fn place_bundle(directory: &Path, bundle: &Bundle, run: &LastRun) -> io::Result<()> {
     let folder = directory.join(FOLDER);
-    let name = format!("{}-{}", bundle.manifest.sequence, bundle.digest.get(..12).unwrap_or("x"));
+    let name = folder_of(bundle.manifest.sequence, &bundle.digest);
     let place = folder.join(&name);
     if place.exists() {
         std::fs::remove_dir_all(&place)?;
@@ -309,5 +376,38 @@ fn remove_old(folder: &Path, current: &str) {
         if let Err(error) = std::fs::remove_dir_all(folder.join(&name)) {
             tracing::debug!(%error, name, "an old bundle was not removed");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FOLDER, Generation, LastRun, STATE, folder_of, store_last};
+
+    fn run(sequence: u64) -> LastRun {
+        LastRun { sequence, digest: "d".repeat(64), rejected: None, running: None }
+    }
+
+    /// A session that ends between the record and the switch runs the bundle at its next start.
+    #[test]
+    fn an_interrupted_bundle_is_not_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join(FOLDER)).unwrap();
+        store_last(folder.path(), &run(7)).unwrap();
+        let last = Generation::new(folder.path()).last;
+        assert_eq!((last.sequence, last.digest.as_str(), last.running), (6, "", None));
+        let link = folder.path().join(FOLDER).join("current");
+        std::os::unix::fs::symlink(folder_of(7, &run(7).digest), link).unwrap();
+        let last = Generation::new(folder.path()).last;
+        assert_eq!(last.running, Some((7, run(7).digest)), "it was switched, and not recorded");
+        store_last(folder.path(), &LastRun { rejected: Some("x".to_owned()), ..run(8) }).unwrap();
+        assert_eq!(Generation::new(folder.path()).last.sequence, 8, "a rejected one stays so");
+    }
+
+    #[test]
+    fn a_damaged_record_is_no_first_run() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(Generation::new(folder.path()).damage, None);
+        std::fs::write(folder.path().join(STATE), "{").unwrap();
+        assert!(Generation::new(folder.path()).damage.is_some());
     }
 }

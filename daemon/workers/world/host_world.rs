@@ -406,8 +406,10 @@ pub(super) fn value_of(entry: &Entry) -> Option<String> {
     if let Some(record) = read_record::<KvRecord>(entry) {
         return Some(record.value);
     }
-    // A folder has plain texts, without the last line break.
+    // A folder has plain texts, without the last line break. A record of a newer program is no text.
     let text = std::str::from_utf8(&entry.value).ok()?;
+    let json = serde_json::from_str::<serde_json::Value>(text).ok();
+    let text = Some(text).filter(|_| json.is_none_or(|it| it.get("schema").is_none()))?;
     Some(text.strip_suffix('\n').unwrap_or(text).to_owned())
 }
 

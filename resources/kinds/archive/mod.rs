@@ -49,9 +49,9 @@ pub static SPEC: KindSpec = KindSpec {
     collectible: false,
     doc: "Unpacks an archive (tar, tar.gz, tar.xz, tar.zst, tar.bz2 or zip) into a directory of its own. The name is the directory. Entries that lead out of the directory and devices are rejected; set-id bits are dropped. A new archive replaces the entries of the former one. A changed or missing entry of the archive is written again, which needs the archive. Added objects, and paths that other resources declare, stay. A removal fails if the directory has added or changed objects.",
     fields: &[
-        FieldSpec::new("path", FieldType::Text, "Absolute path of the directory. Default: the name.").guarded().role(FieldRole::Path).mode(FieldMode::Static)
+        FieldSpec::new("path", FieldType::Text, "Absolute path of the directory. Default: the name.").role(FieldRole::Path).mode(FieldMode::Static)
             .example("/opt/app"),
-        FieldSpec::new("source", FieldType::Text, "Absolute path of an archive on the host.").relative().guarded().mode(FieldMode::Value)
+        FieldSpec::new("source", FieldType::Text, "Absolute path of an archive on the host.").relative().mode(FieldMode::Value)
             .example("/var/cache/app-1.2.tar.gz")
             .conflicts_with(&["url"])
             .receives(Receives::Shown),
@@ -73,17 +73,17 @@ pub static SPEC: KindSpec = KindSpec {
         ).mode(FieldMode::Value)
         .example("bin/app")
         .receives(Receives::Shown),
-        FieldSpec::new("owner", FieldType::Text, "Owner of everything, by name or number. Default: the daemon's user.").guarded().mode(FieldMode::Value)
+        FieldSpec::new("owner", FieldType::Text, "Owner of everything, by name or number. Default: the daemon's user.").mode(FieldMode::Value)
             .example("root")
             .receives(Receives::Shown),
-        FieldSpec::new("group", FieldType::Text, "Group of everything, by name or number. Default: the daemon's group.").guarded().mode(FieldMode::Value)
+        FieldSpec::new("group", FieldType::Text, "Group of everything, by name or number. Default: the daemon's group.").mode(FieldMode::Value)
             .example("root")
             .receives(Receives::Shown),
-        FieldSpec::new("mode", FieldType::Text, "Octal mode of the directory.").guarded().mode(FieldMode::Value)
+        FieldSpec::new("mode", FieldType::Text, "Octal mode of the directory.").mode(FieldMode::Value)
             .default("0755")
             .example("0755")
             .receives(Receives::Shown),
-        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the directory.").guarded().known_at_load()
+        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the directory.").known_at_load()
             .default("exists"),
         download::USERNAME,
         download::PASSWORD,

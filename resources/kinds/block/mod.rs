@@ -25,7 +25,7 @@ pub static SPEC: KindSpec = KindSpec {
     fields: &[
         PATH,
         FILE,
-        FieldSpec::new("content", FieldType::Text, "The lines of the block, without the markers.").role(FieldRole::Template).mode(FieldMode::Literal(Interpreter::None))
+        FieldSpec::new("content", FieldType::Text, "The lines of the block, without the markers.").listable_at_own_place().role(FieldRole::Template).mode(FieldMode::Literal(Interpreter::None))
             .receives(Receives::Secrets)
             .example("Match Group sftp\n  ForceCommand internal-sftp"),
         FieldSpec::new(

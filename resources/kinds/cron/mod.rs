@@ -28,47 +28,47 @@ pub static SPEC: KindSpec = KindSpec {
     collectible: false,
     doc: "Manages a job of cron in /etc/cron.d. The name is the name of the file, or of the job in `file`.",
     fields: &[
-        FieldSpec::new("job", FieldType::Text, "The command line, run by /bin/sh; % means a new line unless written \\%.").guarded().mode(FieldMode::Literal(Interpreter::Cron))
+        FieldSpec::new("job", FieldType::Text, "The command line, run by /bin/sh; % means a new line unless written \\%.").mode(FieldMode::Literal(Interpreter::Cron))
             .example("/usr/local/bin/backup --quiet")
             .receives(Receives::Shown),
-        FieldSpec::new("user", FieldType::Text, "The user who runs the job.").guarded().mode(FieldMode::Value)
+        FieldSpec::new("user", FieldType::Text, "The user who runs the job.").mode(FieldMode::Value)
             .default("root")
             .example("www-data")
             .receives(Receives::Shown),
-        FieldSpec::new("minute", FieldType::Text, "0-59, *, ranges, steps and lists.").guarded().mode(FieldMode::Value)
+        FieldSpec::new("minute", FieldType::Text, "0-59, *, ranges, steps and lists.").mode(FieldMode::Value)
             .default("*")
             .example("*/5")
             .receives(Receives::Shown),
-        FieldSpec::new("hour", FieldType::Text, "0-23, *, ranges, steps and lists.").guarded().mode(FieldMode::Value)
+        FieldSpec::new("hour", FieldType::Text, "0-23, *, ranges, steps and lists.").mode(FieldMode::Value)
             .default("*")
             .example("3")
             .receives(Receives::Shown),
-        FieldSpec::new("day", FieldType::Text, "The day of the month, 1-31.").guarded().mode(FieldMode::Value)
+        FieldSpec::new("day", FieldType::Text, "The day of the month, 1-31.").mode(FieldMode::Value)
             .default("*")
             .example("1")
             .receives(Receives::Shown),
-        FieldSpec::new("month", FieldType::Text, "1-12, or jan to dec.").guarded().mode(FieldMode::Value)
+        FieldSpec::new("month", FieldType::Text, "1-12, or jan to dec.").mode(FieldMode::Value)
             .default("*")
             .example("jan-jun")
             .receives(Receives::Shown),
-        FieldSpec::new("weekday", FieldType::Text, "0-7 (0 and 7 are Sunday), or sun to sat.").guarded().mode(FieldMode::Value)
+        FieldSpec::new("weekday", FieldType::Text, "0-7 (0 and 7 are Sunday), or sun to sat.").mode(FieldMode::Value)
             .default("*")
             .example("mon-fri")
             .receives(Receives::Shown),
-        FieldSpec::new("special", FieldType::Choice(&schedule::SPECIAL), "One word instead of the five fields.").guarded()
+        FieldSpec::new("special", FieldType::Choice(&schedule::SPECIAL), "One word instead of the five fields.")
             .example("@daily")
             .conflicts_with(&["minute", "hour", "day", "month", "weekday"])
             .receives(Receives::Shown),
-        FieldSpec::new("env", FieldType::TextMap, "Variables of the job, such as PATH and MAILTO. Every user can read the file.").guarded().mode(FieldMode::Value)
+        FieldSpec::new("env", FieldType::TextMap, "Variables of the job, such as PATH and MAILTO. Every user can read the file.").mode(FieldMode::Value)
             .receives(Receives::Shown),
         FieldSpec::new(
             "file",
             FieldType::Text,
             "A file with several jobs, as a name in /etc/cron.d or as a path; default: a file of its own with the name of the job.",
-        ).guarded().mode(FieldMode::Static)
+        ).mode(FieldMode::Static)
         .example("backups")
         .conflicts_with(&["env"]),
-        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "absent removes the job.").guarded().known_at_load()
+        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "absent removes the job.").known_at_load()
             .default("exists"),
     ],
     sends: &[SendSpec::new("path", FieldType::Text, "The path of the file with the job."), HASH],

@@ -41,19 +41,19 @@ pub static SPEC: KindSpec = KindSpec {
     doc: "Lets packages install a file under another name (dpkg-divert), so that no upgrade overwrites the file at its own name.",
     fields: &[
         FieldSpec::new("path", FieldType::Text, "Absolute path of the diverted file. Default: the name.")
-            .guarded().mode(FieldMode::Static)
+            .mode(FieldMode::Static)
             .example("/etc/screenrc"),
         FieldSpec::new(
             "to",
             FieldType::Text,
             "Absolute path at which packages install the file instead. Default: the path with .distrib.",
-        ).guarded().mode(FieldMode::Static)
+        ).mode(FieldMode::Static)
         .example("/etc/screenrc.dpkg-divert"),
         FieldSpec::new(
             "package",
             FieldType::Text,
             "The package whose own file keeps its name. Default: none, so that the files of all packages are diverted.",
-        ).guarded().known_at_load()
+        ).known_at_load()
         .example("our-branding"),
         FieldSpec::new(
             "rename",
@@ -68,7 +68,7 @@ pub static SPEC: KindSpec = KindSpec {
         ).known_at_load()
         .default("false"),
         FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the diversion.")
-            .guarded().known_at_load()
+            .known_at_load()
             .default("exists"),
     ],
     sends: &[SendSpec::new("to", FieldType::Text, "The path at which packages install the file.")],

@@ -37,7 +37,6 @@ pub static SPEC: KindSpec = KindSpec {
         download::URL,
         download::CHECKSUM,
         FieldSpec::new("path", FieldType::Text, "Absolute path of the file. Default: the name.")
-            .guarded()
             .role(FieldRole::Path)
             .mode(FieldMode::Static)
             .example("/opt/app.jar"),
@@ -46,12 +45,10 @@ pub static SPEC: KindSpec = KindSpec {
             FieldType::Text,
             "Owner, by name or number. Default: unchanged; the daemon's user when created.",
         )
-        .guarded()
         .mode(FieldMode::Value)
         .example("root")
         .receives(Receives::Shown),
         FieldSpec::new("group", FieldType::Text, "Group, by name or number. Default: unchanged.")
-            .guarded()
             .mode(FieldMode::Value)
             .example("root")
             .receives(Receives::Shown),
@@ -60,12 +57,10 @@ pub static SPEC: KindSpec = KindSpec {
             FieldType::Text,
             "Mode, 0644 or u=rw,g=r. Default: unchanged; 0644 when created.",
         )
-        .guarded()
         .mode(FieldMode::Value)
         .example("0644")
         .receives(Receives::Shown),
         FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the file.")
-            .guarded()
             .known_at_load()
             .default("exists"),
         download::USERNAME,
@@ -94,11 +89,10 @@ const MODE: u32 = 0o644;
 struct Fetched {
     path: PathBuf,
     download: Download,
-    /// The mode of a new file: never wider than the declared one.
+    /// The mode of a new file over which the declared one is taken.
     mode: u32,
-    /// The declared mode stays with the kind `file`; without one, the mode of an old file stays.
-    has_mode: bool,
-    /// The declared owner, group and mode: `place` writes owner and group with the content.
+    /// The declared owner, group and mode, which `place` writes with the content. Without a mode, that of an old file
+    /// stays.
     declared: Declared,
     /// The checksum of the file.
     known: KnownSum,
@@ -157,14 +151,12 @@ fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>
             None
         }
     };
-    let octal = mode.as_deref().and_then(|mode| u32::from_str_radix(mode, 8).ok());
-    let has_mode = mode.is_some();
-    let mode = if has_mode { octal.unwrap_or(0) & 0o600 | 0o600 } else { MODE };
+    let mode = if mode.is_some() { 0o600 } else { MODE };
     let known = KnownSum::default();
     let removal = Removal::new()
         .with("path", Value::Text(path.display().to_string()))
         .with("state", Value::Text("absent".to_owned()));
-    let fetched = Fetched { path, download, mode, has_mode, declared, known };
+    let fetched = Fetched { path, download, mode, declared, known };
     let fetched = reader.finish(fetched)?;
     let mut elements: Vec<Arc<dyn Resource>> =
         vec![Arc::new(Managed::new(Shared(Arc::new(fetched))))];
@@ -210,12 +202,14 @@ impl Fetched {
             let seen = spot.look()?;
             let mut content = Content::default();
             content.push(origin);
-            let declared = self.declared.over(files, seen.map_or(self.mode, |seen| seen.mode))?;
-            let is_handed = seen.is_some_and(|seen| files.leaves_stranger(&seen, declared.owner));
+            let owner = self.declared.over(files, self.mode)?.owner;
+            let is_handed = seen.is_some_and(|seen| files.leaves_stranger(&seen, owner));
             let kept_group = seen.filter(|_| !is_handed);
             let most = if is_handed { 0o755 } else { 0o777 };
-            let kept = seen.filter(|_| !self.has_mode).map(|seen| seen.mode & most);
-            let mode = kept.unwrap_or(self.mode);
+            let base = seen.map_or(self.mode, |seen| seen.mode & most);
+            let declared = self.declared.over(files, base)?;
+            // With its set-id bits: a later step could not tell the inode from one that another user has moved there.
+            let mode = declared.mode.unwrap_or(base);
             let draft = Draft {
                 content: &content,
                 owner: declared.owner.or_else(|| seen.map(|seen| seen.uid)),

@@ -79,7 +79,7 @@ const FIELDS: &[FieldSpec] = &[
         "state",
         FieldType::Choice(&["exists", "absent", "undefined"]),
         "exists, absent, or undefined (manage the attributes of an existing object). Default: exists.",
-    ).guarded().known_at_load(),
+    ).known_at_load(),
     FieldSpec::new(
         "content",
         FieldType::Text,
@@ -91,17 +91,17 @@ const FIELDS: &[FieldSpec] = &[
         "owner",
         FieldType::Text,
         "Owner, by name or number. Default: unchanged; the daemon's user when created, or when sensitive content replaces a file of another user. A file with declared content gets a new inode when its owner changes; without content, a process with the file open can still write it.",
-    ).guarded().mode(FieldMode::Value).receives(Receives::Shown).example("root"),
+    ).mode(FieldMode::Value).receives(Receives::Shown).example("root"),
     FieldSpec::new(
         "group",
         FieldType::Text,
         "Group, by name or number. Default: unchanged; the daemon's group when created.",
-    ).guarded().mode(FieldMode::Value).receives(Receives::Shown).example("root"),
+    ).mode(FieldMode::Value).receives(Receives::Shown).example("root"),
     FieldSpec::new(
         "mode",
         FieldType::Text,
         "Mode, 0644 or u=rw,g=r. Default: unchanged; when created 0644, for a directory 0755. Sensitive or secret content without a mode gets 0600, even if the existing file has a wider mode. Set-id bits are dropped on a change of owner unless the mode names them.",
-    ).guarded().mode(FieldMode::Value).receives(Receives::Shown).example("0644"),
+    ).mode(FieldMode::Value).receives(Receives::Shown).example("0644"),
     FieldSpec::new(
         "force",
         FieldType::Bool,
@@ -116,7 +116,7 @@ const FIELDS: &[FieldSpec] = &[
         "source",
         FieldType::Text,
         "File to copy, relative to the graph file; a trailing / means a directory and needs recurse. A new file gets the mode of its source, at most 0755. For root: only root and the declared owner may be able to change the source.",
-    ).relative().guarded().mode(FieldMode::Value),
+    ).relative().mode(FieldMode::Value),
     FieldSpec::new(
         "fragments",
         FieldType::Texts,
@@ -141,7 +141,7 @@ const FIELDS: &[FieldSpec] = &[
         "validate",
         FieldType::Texts,
         "Command that must accept the new content first, as a string or a list: visudo -cf %s. %s is the path of the staged file. Timeout: one minute. In place: {args: [nginx, -t], in_place: true}.",
-    ).guarded().mode(FieldMode::Argv("")).receives(Receives::Shown).parts(VALIDATE_PARTS),
+    ).mode(FieldMode::Argv("")).receives(Receives::Shown).parts(VALIDATE_PARTS),
     FieldSpec::new(
         "in_place",
         FieldType::Bool,

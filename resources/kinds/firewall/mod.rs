@@ -40,20 +40,20 @@ pub static SPEC: KindSpec = KindSpec {
             "content",
             FieldType::Text,
             "Tables in the language of nft. Allowed at the top are table, define and add; required unless absent. Interfaces are named by iifname and oifname.",
-        ).guarded().role(FieldRole::Template).mode(FieldMode::Literal(Interpreter::Nft))
+        ).role(FieldRole::Template).mode(FieldMode::Literal(Interpreter::Nft))
         .example("table inet app { }\n")
         .receives(Receives::Shown),
         FieldSpec::new(
             "whole",
             FieldType::Bool,
             "true makes the content the whole ruleset: every other table is deleted, also those of other programs. Allows `flush ruleset` in the content.",
-        ).guarded().known_at_load()
+        ).known_at_load()
         .default("false"),
         FieldSpec::new(
             "state",
             FieldType::Choice(&["exists", "absent"]),
             "absent removes the file, and the tables that `content` names.",
-        ).guarded().known_at_load()
+        ).known_at_load()
         .default("exists"),
     ],
     sends: &[SendSpec::new("path", FieldType::Text, "The path of the stored tables."), HASH],

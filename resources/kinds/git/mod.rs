@@ -40,7 +40,7 @@ pub static SPEC: KindSpec = KindSpec {
     collectible: false,
     doc: "Manages a working tree of a git repository. The name is the directory. A refresh has no meaning.",
     fields: &[
-        FieldSpec::new("path", FieldType::Text, "Absolute path of the directory. Default: the name.").guarded().role(FieldRole::Path).mode(FieldMode::Static)
+        FieldSpec::new("path", FieldType::Text, "Absolute path of the directory. Default: the name.").role(FieldRole::Path).mode(FieldMode::Static)
             .example("/srv/app"),
         FieldSpec::new(
             "repo",
@@ -85,13 +85,13 @@ pub static SPEC: KindSpec = KindSpec {
             "user",
             FieldType::Text,
             "User that git runs as and that owns the tree. The parent directory must allow that user to create it. Default: the daemon's user.",
-        ).guarded().mode(FieldMode::Value)
+        ).mode(FieldMode::Value)
         .example("deploy")
         .receives(Receives::Shown),
         FieldSpec::new("timeout", FieldType::Duration, "Deadline of a fetch.")
             .default("10m")
             .receives(Receives::Shown),
-        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the directory.").guarded().known_at_load()
+        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the directory.").known_at_load()
             .default("exists"),
     ],
     sends: &[

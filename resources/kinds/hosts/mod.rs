@@ -21,7 +21,7 @@ pub static SPEC: KindSpec = KindSpec {
     collectible: true,
     doc: "Manages the line of one host name in /etc/hosts; every other line and all comments stay.",
     fields: &[
-        FieldSpec::new("path", FieldType::Text, "Absolute path of the file.").guarded().role(FieldRole::Path).mode(FieldMode::Static)
+        FieldSpec::new("path", FieldType::Text, "Absolute path of the file.").role(FieldRole::Path).mode(FieldMode::Static)
             .default("/etc/hosts")
             .example("/etc/hosts"),
         FieldSpec::new(
@@ -30,10 +30,10 @@ pub static SPEC: KindSpec = KindSpec {
             "The host name, the first name of its line. Together with the family of the address, it identifies the line. Default: the name.",
         ).mode(FieldMode::Static)
         .example("db.example.org"),
-        FieldSpec::new("ip", FieldType::Text, "The address, IPv4 or IPv6. Needed unless state is absent.").mode(FieldMode::Value)
+        FieldSpec::new("ip", FieldType::Text, "The address, IPv4 or IPv6. Needed unless state is absent.").listable().mode(FieldMode::Value)
             .receives(Receives::Shown)
             .example("192.0.2.7"),
-        FieldSpec::new("names", FieldType::Texts, "Further names of the address, in this order.").mode(FieldMode::Value)
+        FieldSpec::new("names", FieldType::Texts, "Further names of the address, in this order.").listable().mode(FieldMode::Value)
             .receives(Receives::Shown)
             .example("db"),
         FieldSpec::new(

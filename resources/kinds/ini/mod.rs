@@ -26,7 +26,7 @@ pub static SPEC: KindSpec = KindSpec {
             "section",
             FieldType::Text,
             "The section, without brackets. Default: the lines before the first section. A missing section is added at the end.",
-        ).guarded().mode(FieldMode::Static)
+        ).mode(FieldMode::Static)
         .example("mysqld"),
         FieldSpec::new(
             "key",
@@ -39,7 +39,7 @@ pub static SPEC: KindSpec = KindSpec {
             "value",
             FieldType::Text,
             "The value, one line as it stands in the file. Default: the key stands alone, without a separator.",
-        ).mode(FieldMode::Value)
+        ).listable_at_own_place().mode(FieldMode::Value)
         .receives(Receives::Secrets)
         .example("127.0.0.1"),
         FieldSpec::new(

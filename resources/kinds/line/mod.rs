@@ -25,7 +25,7 @@ pub static SPEC: KindSpec = KindSpec {
     fields: &[
         PATH,
         FILE,
-        FieldSpec::new("line", FieldType::Text, "The line, without its line end.").mode(FieldMode::Value)
+        FieldSpec::new("line", FieldType::Text, "The line, without its line end.").listable_at_own_place().mode(FieldMode::Value)
             .receives(Receives::Secrets)
             .example("PermitRootLogin no"),
         FieldSpec::new("content", FieldType::Text, "Another name of `line`, as in mgmt.").role(FieldRole::Template).mode(FieldMode::Value)

@@ -42,7 +42,7 @@ pub static SPEC: KindSpec = KindSpec {
     collectible: false,
     doc: "Manages a locale of the host and the default language. The name is the locale, for example de_DE.UTF-8.",
     fields: &[
-        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Existence of the locale.").guarded().known_at_load()
+        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Existence of the locale.").known_at_load()
             .default("exists"),
         FieldSpec::new(
             "charset",

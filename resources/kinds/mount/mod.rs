@@ -35,7 +35,7 @@ pub static SPEC: KindSpec = KindSpec {
             "state",
             FieldType::Choice(&["mounted", "exists", "unmounted", "present", "absent"]),
             "mounted or exists: in fstab and mounted; unmounted: not mounted, with the row of fstab if `device` is given; present: in fstab only; absent: neither.",
-        ).guarded().known_at_load()
+        ).known_at_load()
         .default("mounted"),
         FieldSpec::new(
             "device",
@@ -47,7 +47,7 @@ pub static SPEC: KindSpec = KindSpec {
         FieldSpec::new("type", FieldType::Text, "The type of the file system; default: auto, and none for a bind mount.").mode(FieldMode::Value)
             .example("ext4")
             .receives(Receives::Shown),
-        FieldSpec::new("options", FieldType::Texts, "The options, as a list or with commas; default: defaults.").guarded().mode(FieldMode::Value)
+        FieldSpec::new("options", FieldType::Texts, "The options, as a list or with commas; default: defaults.").mode(FieldMode::Value)
             .example("[noatime, nosuid]")
             .receives(Receives::Shown),
         FieldSpec::new("freq", FieldType::Int, "The fifth word of the row, for dump(8).")

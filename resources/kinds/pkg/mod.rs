@@ -45,7 +45,7 @@ pub static SPEC: KindSpec = KindSpec {
             "state",
             FieldType::Text,
             "installed, newest, absent, or a version; default: installed, any version.",
-        ).guarded().mode(FieldMode::Value).receives(Receives::Shown).example("installed"),
+        ).mode(FieldMode::Value).receives(Receives::Shown).example("installed"),
         FieldSpec::new(
             "hold",
             FieldType::Bool,

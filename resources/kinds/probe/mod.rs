@@ -35,7 +35,7 @@ pub static SPEC: KindSpec = KindSpec {
     collectible: false,
     doc: "Asks a question about the host and sends the answer. The question is a command that changes nothing, or a builtin. A refresh asks again; so do changes of the watched files and `meta: { poll: … }`.",
     fields: &[
-        FieldSpec::new("cmd", FieldType::Texts, "Program and arguments, without a shell.").guarded()
+        FieldSpec::new("cmd", FieldType::Texts, "Program and arguments, without a shell.")
             .mode(FieldMode::Argv(""))
             .example("[uname, -r]")
             .list_only()
@@ -45,12 +45,12 @@ pub static SPEC: KindSpec = KindSpec {
             "builtin",
             FieldType::Choice(&["os", "memory", "package_version", "file_hash"]),
             "os: a value of /etc/os-release; memory: a value of /proc/meminfo in bytes; package_version: the installed version; file_hash: the SHA-256 of a file of at most 1 GiB.",
-        ).guarded(),
+        ),
         FieldSpec::new(
             "of",
             FieldType::Text,
             "The subject of a builtin: a key (os; default ID), a key (memory; default MemTotal), a package, or a path.",
-        ).guarded()
+        )
         .mode(FieldMode::Value)
         .example("VERSION_ID")
         .receives(Receives::Shown),
@@ -58,9 +58,9 @@ pub static SPEC: KindSpec = KindSpec {
             "type",
             FieldType::Choice(&["text", "int", "float", "bool", "json"]),
             "Type of the answer; an answer of another type is a failure. bool accepts true, false, yes, no, 1 and 0.",
-        ).guarded()
+        )
         .default("text"),
-        FieldSpec::new("args", FieldType::Texts, "Another name of `cmd`.").guarded()
+        FieldSpec::new("args", FieldType::Texts, "Another name of `cmd`.")
             .mode(FieldMode::Argv(""))
             .example("[nginx, -V]")
             .list_only()
@@ -70,21 +70,21 @@ pub static SPEC: KindSpec = KindSpec {
             "value",
             FieldType::TextMap,
             "The value in the output: type (string, int, float, bool, json), stream (stdout, stderr), and one of: match, a regular expression, whose first group counts (with bool: true if it matches); json, a dotted path; lines: true, a list; exit: true, the exit code (with bool: true for 0).",
-        ).guarded()
+        )
         .example("{ type: bool, stream: stderr, match: 'OpenSSL 1\\.' }")
         .mode(FieldMode::Value)
         .conflicts_with(&["builtin", "type"]),
-        FieldSpec::new("poll", FieldType::Duration, "Interval at which the probe asks again.").guarded()
+        FieldSpec::new("poll", FieldType::Duration, "Interval at which the probe asks again.")
             .example("1h"),
-        FieldSpec::new("user", FieldType::Text, "User that the command runs as. Default: the daemon's user.").guarded()
+        FieldSpec::new("user", FieldType::Text, "User that the command runs as. Default: the daemon's user.")
             .mode(FieldMode::Value)
             .example("nobody")
             .receives(Receives::Shown),
-        FieldSpec::new("watchfiles", FieldType::Texts, "Absolute paths whose changes ask again.").guarded()
+        FieldSpec::new("watchfiles", FieldType::Texts, "Absolute paths whose changes ask again.")
             .mode(FieldMode::Value)
             .example("[/etc/os-release]")
             .receives(Receives::Shown),
-        FieldSpec::new("timeout", FieldType::Duration, "Deadline of the command.").guarded()
+        FieldSpec::new("timeout", FieldType::Duration, "Deadline of the command.")
             .default("1m")
             .receives(Receives::Shown),
     ],

@@ -40,7 +40,7 @@ pub static SPEC: KindSpec = KindSpec {
             "replacement",
             FieldType::Text,
             "The new text of each match: \\1 to \\9 stand for the groups of `match`, \\0 for the whole match, \\\\ for a backslash. A secret is taken as it is. Default: nothing, so that each match is deleted.",
-        ).mode(FieldMode::Value)
+        ).listable_at_own_place().mode(FieldMode::Value)
             .receives(Receives::Secrets)
             .default("\"\"")
             .example("GRUB_TIMEOUT=2"),

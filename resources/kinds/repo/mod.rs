@@ -79,7 +79,7 @@ pub static SPEC: KindSpec = KindSpec {
         FieldSpec::new("enabled", FieldType::Bool, "false keeps the file, and apt does not use it.")
             .default("true")
             .receives(Receives::Shown),
-        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the file.").guarded().known_at_load()
+        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the file.").known_at_load()
             .default("exists"),
     ],
     sends: &[SendSpec::new("path", FieldType::Text, "The path of the file."), HASH],

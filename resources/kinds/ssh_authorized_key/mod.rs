@@ -38,27 +38,27 @@ pub static SPEC: KindSpec = KindSpec {
     collectible: true,
     doc: "Manages public keys in a user's authorized_keys; other keys and comments stay. The directory .ssh (0700) and the file (0600) are created for the user.",
     fields: &[
-        FieldSpec::new("user", FieldType::Text, "The user, by name. The home directory is that of /etc/passwd.").guarded().mode(FieldMode::Static)
+        FieldSpec::new("user", FieldType::Text, "The user, by name. The home directory is that of /etc/passwd.").mode(FieldMode::Static)
             .required()
             .example("eve"),
         FieldSpec::new(
             "key",
             FieldType::Text,
             "The public key: a line of a .pub file, or its base64 part with `type`. Several lines are several keys.",
-        ).mode(FieldMode::Value)
+        ).listable().mode(FieldMode::Value)
         .required()
         .receives(Receives::Shown)
         .example("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBmTjmGVfnE8pZh4bDKK8lOkpmZQyyVnWWXXQ1J1JWQC eve@example.org"),
-        FieldSpec::new("type", FieldType::Text, "The type of a key that is given as its base64 part.").receives(Receives::Shown).mode(FieldMode::Value)
+        FieldSpec::new("type", FieldType::Text, "The type of a key that is given as its base64 part.").listable().receives(Receives::Shown).mode(FieldMode::Value)
             .example("ssh-ed25519"),
         FieldSpec::new(
             "options",
             FieldType::Texts,
             "The options before the key, as in sshd(8), as a list or one text with commas. Default: those in `key`; otherwise none.",
-        ).guarded().mode(FieldMode::Literal(Interpreter::Sshd))
+        ).mode(FieldMode::Literal(Interpreter::Sshd))
         .receives(Receives::Shown)
         .example("[no-pty, 'from=\"192.0.2.0/24\"']"),
-        FieldSpec::new("comment", FieldType::Text, "The comment behind the key. Default: that in `key`; otherwise unchanged.").mode(FieldMode::Value)
+        FieldSpec::new("comment", FieldType::Text, "The comment behind the key. Default: that in `key`; otherwise unchanged.").listable().mode(FieldMode::Value)
             .receives(Receives::Shown)
             .example("eve@example.org"),
         FieldSpec::new(
@@ -71,7 +71,7 @@ pub static SPEC: KindSpec = KindSpec {
             "path",
             FieldType::Text,
             "Absolute path of another file, whose directory must exist: created with mode 0644 for the daemon's user. Default: .ssh/authorized_keys in the home directory.",
-        ).guarded().role(FieldRole::Path).mode(FieldMode::Static)
+        ).role(FieldRole::Path).mode(FieldMode::Static)
         .example("/etc/ssh/authorized_keys/eve"),
         STATE,
     ],

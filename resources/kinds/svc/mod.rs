@@ -47,7 +47,7 @@ pub static SPEC: KindSpec = KindSpec {
             "state",
             FieldType::Choice(&["running", "stopped"]),
             "running (a service restarted by systemd 3 times within 2 minutes fails) or stopped; default: not managed.",
-        ).guarded().receives(Receives::Shown),
+        ).receives(Receives::Shown),
         FieldSpec::new(
             "startup",
             FieldType::Choice(&["enabled", "disabled", "masked"]),

@@ -35,7 +35,6 @@ pub static SPEC: KindSpec = KindSpec {
             FieldType::Choice(&["on", "off", "absent"]),
             "on: in fstab and in use; off: neither; absent: neither, and the swap file is removed.",
         )
-        .guarded()
         .known_at_load()
         .default("on"),
         FieldSpec::new(
@@ -47,7 +46,6 @@ pub static SPEC: KindSpec = KindSpec {
         .example("10")
         .receives(Receives::Shown),
         FieldSpec::new("options", FieldType::Texts, "Further options, such as discard and nofail.")
-            .guarded()
             .mode(FieldMode::Value)
             .example("[discard]")
             .receives(Receives::Shown),

@@ -47,7 +47,7 @@ pub static SPEC: KindSpec = KindSpec {
             "state",
             FieldType::Choice(&["exists", "absent"]),
             "absent removes the line from the file and leaves the present value.",
-        ).guarded().known_at_load()
+        ).known_at_load()
         .default("exists"),
         FieldSpec::new("runtime", FieldType::Bool, "Set the present value in /proc/sys.").receives(Receives::Shown).default("true"),
         FieldSpec::new("persist", FieldType::Bool, "Write the line that sets the value at each boot.").known_at_load()
@@ -56,7 +56,7 @@ pub static SPEC: KindSpec = KindSpec {
             "path",
             FieldType::Text,
             "The file of the line. A file that sorts later in /etc/sysctl.d, or /etc/sysctl.conf, wins at boot.",
-        ).guarded().role(FieldRole::Path).mode(FieldMode::Static)
+        ).role(FieldRole::Path).mode(FieldMode::Static)
         .default(FILE)
         .example("/etc/sysctl.d/60-router.conf"),
         FieldSpec::new(

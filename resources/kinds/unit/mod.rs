@@ -33,40 +33,40 @@ pub static SPEC: KindSpec = KindSpec {
     collectible: false,
     doc: "Manages a unit file or a drop-in of systemd in /etc/systemd/system; systemd then reads its files again. A refresh reads the files again.",
     fields: &[
-        FieldSpec::new("content", FieldType::Text, "Complete content of the file; required unless absent.").guarded().role(FieldRole::Template).mode(FieldMode::Literal(Interpreter::Systemd))
+        FieldSpec::new("content", FieldType::Text, "Complete content of the file; required unless absent.").role(FieldRole::Template).mode(FieldMode::Literal(Interpreter::Systemd))
             .example("[Service]\nExecStart=/bin/true\n")
             .receives(Receives::Shown),
         FieldSpec::new(
             "unit",
             FieldType::Text,
             "Full name of the unit. Several drop-ins of one unit are resources with different names and the same `unit`. Default: the name.",
-        ).guarded().mode(FieldMode::Static)
+        ).mode(FieldMode::Static)
         .example("nginx.service"),
         FieldSpec::new(
             "drop_in",
             FieldType::Text,
             "Name of a drop-in, without .conf: the file is NAME.d/DROP_IN.conf and extends the unit. Default: the unit file itself.",
-        ).guarded().mode(FieldMode::Static)
+        ).mode(FieldMode::Static)
         .example("limits"),
-        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the file.").guarded().known_at_load()
+        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the file.").known_at_load()
             .default("exists"),
         FieldSpec::new(
             "enabled",
             FieldType::Bool,
             "Start of the unit at boot; false disables it. Default: not managed.",
-        ).guarded()
+        )
         .receives(Receives::Shown),
         FieldSpec::new(
             "running",
             FieldType::Bool,
             "true starts the unit, false stops it; a change of the content alone restarts nothing. Default: not managed.",
-        ).guarded()
+        )
         .receives(Receives::Shown),
         FieldSpec::new(
             "verify",
             FieldType::Bool,
             "Verification by `systemd-analyze verify` before the file is written, where that program is installed.",
-        ).guarded()
+        )
         .default("true").receives(Receives::Shown),
     ],
     sends: SENDS,

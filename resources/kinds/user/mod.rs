@@ -39,7 +39,7 @@ pub static SPEC: KindSpec = KindSpec {
     collectible: false,
     doc: "Manages a local user. The name is the login name. Fields that are not given are not managed.",
     fields: &[
-        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Existence of the user.").guarded().known_at_load()
+        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Existence of the user.").known_at_load()
             .default("exists"),
         FieldSpec::new(
             "uid",
@@ -64,7 +64,7 @@ pub static SPEC: KindSpec = KindSpec {
             "group",
             FieldType::Text,
             "Primary group, by name or number; default at creation: the group with the name of the user, made if missing.",
-        ).guarded().mode(FieldMode::Value)
+        ).mode(FieldMode::Value)
         .example("web")
         .receives(Receives::Shown),
         FieldSpec::new(
@@ -102,7 +102,7 @@ pub static SPEC: KindSpec = KindSpec {
             "Delete the home directory and the mail of the user together with the user; needs `manage_home`.",
         ).receives(Receives::Shown)
         .default("false"),
-        FieldSpec::new("comment", FieldType::Text, "Full name and contact data (GECOS).").mode(FieldMode::Value)
+        FieldSpec::new("comment", FieldType::Text, "Full name and contact data (GECOS).").listable().mode(FieldMode::Value)
             .example("Eve Example")
             .receives(Receives::Shown),
         FieldSpec::new(

@@ -17,13 +17,13 @@ pub static SPEC: KindSpec = KindSpec {
     collectible: true,
     doc: "Provides values to other resources, each under the name of its type. A received value can be joined, taken out of JSON, and converted to another type.",
     fields: &[
-        FieldSpec::new("text", FieldType::Text, "String; may be a template of other values.")
+        FieldSpec::new("text", FieldType::Text, "String; may be a template of other values.").listable()
             .mode(FieldMode::Value)
             .receives(Receives::Shown),
-        FieldSpec::new("bool", FieldType::Bool, "Boolean.").receives(Receives::Shown),
-        FieldSpec::new("int", FieldType::Int, "Integer.").receives(Receives::Shown),
-        FieldSpec::new("float", FieldType::Float, "A number.").receives(Receives::Shown),
-        FieldSpec::new("texts", FieldType::Texts, "List of strings.")
+        FieldSpec::new("bool", FieldType::Bool, "Boolean.").listable().receives(Receives::Shown),
+        FieldSpec::new("int", FieldType::Int, "Integer.").listable().receives(Receives::Shown),
+        FieldSpec::new("float", FieldType::Float, "A number.").listable().receives(Receives::Shown),
+        FieldSpec::new("texts", FieldType::Texts, "List of strings.").listable()
             .mode(FieldMode::Value)
             .receives(Receives::Shown),
         FieldSpec::new(

@@ -19,7 +19,7 @@ pub(crate) const VALUE: FieldSpec = FieldSpec::new(
     "value",
     FieldType::Text,
     "The value; also a list or a map. By default null, true, false, numbers, and JSON in brackets or quotes are read as such, and any other text and every secret is a string. A string of the file stays a string: \"80\" becomes \"8080\".",
-)
+).listable_at_own_place()
 .nested()
 .mode(FieldMode::Value)
 .receives(Receives::Secrets)

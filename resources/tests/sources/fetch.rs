@@ -92,6 +92,40 @@ fn a_file_of_another_user_is_not_adopted() {
     assert_eq!(fs::metadata(&path).unwrap().ino(), inode);
 }
 
+/// The run writes the set-id bits with the verified content, so that no user can exchange the file in between.
+#[test]
+fn a_new_program_with_set_id_bits_in_a_directory_of_a_user() {
+    let (server, folder) = (Server::start(), tempdir().unwrap());
+    assert_eq!(fs::metadata(folder.path()).unwrap().uid(), 0, "this test must run as root");
+    let theirs = folder.path().join("theirs");
+    fs::create_dir(&theirs).unwrap();
+    std::os::unix::fs::chown(&theirs, Some(65534), Some(65534)).unwrap();
+    let (url, checksum) = server.offer("/app", b"one");
+    for (mode, wanted) in [("04755", 0o4755), ("u=rwxs,go=rx", 0o4755), ("0644", 0o644)] {
+        let path = theirs.join("app");
+        let root = [("owner", "root"), ("group", "root"), ("mode", mode)];
+        let given = [&[("url", url.as_str()), ("checksum", &checksum)][..], &root].concat();
+        let fetch = resource("fetch", &path, &given);
+        made(&fetch);
+        let there = fs::metadata(&path).unwrap();
+        assert_eq!((there.uid(), there.mode() & 0o7777), (0, wanted), "{mode}");
+        assert!(matches!(hold(&fetch), Outcome::Unchanged));
+        fs::remove_file(&path).unwrap();
+    }
+    // The set-id bits of a file that a user made are not taken over.
+    let path = theirs.join("app");
+    fs::write(&path, b"other").unwrap();
+    std::os::unix::fs::chown(&path, Some(65534), Some(65534)).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o4755)).unwrap();
+    let root = [("owner", "root"), ("group", "root"), ("mode", "go+r")];
+    made(&resource(
+        "fetch",
+        &path,
+        &[&[("url", url.as_str()), ("checksum", &checksum)][..], &root].concat(),
+    ));
+    assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o755);
+}
+
 /// A user who owns the directory puts a huge sparse file at the path, which is not read for its sum.
 #[test]
 fn a_huge_file_of_another_user_is_not_read() {

@@ -11,6 +11,11 @@ fn openssl(site: &Site, words: &[&str]) {
 }
 
 fn site() -> Site {
+    site_of(&["a", "b", "c"], "state/bundles/current")
+}
+
+/// Starts hosts with this setting `graph`.
+fn site_of(hosts: &[&str], graph: &str) -> Site {
     let mut site = Site::with_file();
     openssl(&site, &["genpkey", "-algorithm", "ed25519", "-out", "$SITE/key.pem"]);
     openssl(
@@ -18,7 +23,7 @@ fn site() -> Site {
         &["pkey", "-in", "$SITE/key.pem", "-pubout", "-out", "$SITE/trusted/deploy.pub"],
     );
     std::fs::create_dir(site.path("graph")).unwrap();
-    for host in ["a", "b", "c"] {
+    for host in hosts {
         // The first graph stands where the bundles will lie.
         let bundles = site.path(host).join("state/bundles/first");
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&bundles).unwrap();
@@ -28,11 +33,12 @@ fn site() -> Site {
         )
         .unwrap();
         std::os::unix::fs::symlink("first", site.path(host).join("state/bundles/current")).unwrap();
-        site.settings(host, "state/bundles/current");
+        site.settings(host, graph);
         site.start(host);
     }
     site.wait_until("all hosts are seen", || {
-        site.ask("a", &["fleet"]).1.contains("3 of 3 hosts converged")
+        let number = hosts.len();
+        site.ask("a", &["fleet"]).1.contains(&format!("{number} of {number} hosts converged"))
     });
     site
 }
@@ -71,6 +77,28 @@ fn a_bundle_is_deployed_in_waves() {
     assert_eq!(code, 1, "{text}");
     assert!(text.contains("expected a sequence above 10, found 9"), "{text}");
     assert_eq!(site.read("target"), "one\none\none\n");
+}
+
+/// A host whose name begins the name of another one runs nothing of that one.
+#[test]
+fn a_host_runs_no_bundle_of_another_one() {
+    let site = site_of(&["a", "ab"], "state/bundles/current");
+    let bundle = make(&site, "one", "10", &[]);
+    let (code, text) = site.ask("a", &["deploy", &bundle, "--hosts", "ab"]);
+    assert_eq!(code, 0, "{text}");
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    assert_eq!(site.read("target"), "one\n");
+}
+
+/// A daemon that runs another graph rejects bundles: they would change nothing.
+#[test]
+fn a_bundle_beside_another_graph_is_rejected() {
+    let site = site_of(&["a"], "state/bundles/first/site.yaml");
+    let bundle = make(&site, "one", "10", &[]);
+    let (code, text) = site.ask("a", &["deploy", &bundle, "--timeout", "60s"]);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("the bundle would not run"), "{text}");
+    assert_eq!(site.read("target"), "");
 }
 
 /// The canary fails: no other host is touched.

@@ -27,7 +27,7 @@ use crate::workers::requests::queue::Requests;
 use latest_graph::LatestGraph;
 use live::LiveGraph;
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -242,6 +242,15 @@ impl GraphLoader {
     /// Returns the first path of the graph.
     pub(in crate::workers) fn first_path(&self) -> Option<PathBuf> {
         self.0.graph().paths.first().cloned()
+    }
+
+    /// Returns true if a path of the graph leads through a link: it is this link, or lies below it.
+    pub(in crate::workers) fn leads_through(&self, link: &Path) -> bool {
+        let real =
+            |path: &Path| Some((path.parent()?.canonicalize().ok()?, path.file_name()?.to_owned()));
+        let expected = real(link);
+        let is_link = |path: &Path| expected.is_some() && real(path) == expected;
+        self.0.graph().paths.iter().any(|path| path.ancestors().any(is_link))
     }
 
     /// Requests a reload, or joins one that has not begun. An operator's reload gives failed resources new retries.
