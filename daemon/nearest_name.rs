@@ -45,7 +45,7 @@ impl Work {
         Self(LEFT.get().unwrap_or(MOST_ALONE))
     }
 
-    /// Counts budget; returns false if too little is left.
+    /// Counts work; returns false if too little is left.
     fn has(&mut self, units: usize) -> bool {
         let left = self.0.checked_sub(units);
         self.0 = left.unwrap_or_default();

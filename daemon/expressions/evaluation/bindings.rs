@@ -153,7 +153,7 @@ pub(super) fn with_checks(source: &str) -> String {
     text
 }
 
-/// What [`with_checks`] adds: a check of bound values, or a part of the code of an operand.
+/// A text that [`with_checks`] adds: a check of bound values, or a part of the code of an operand.
 static CHECKS: LazyLock<Option<regex_lite::Regex>> = LazyLock::new(|| {
     let check = format!(
         "\\{{% if [A-Za-z0-9_.]+ is defined %\\}}\\{{% set [A-Za-z0-9_.]+ = [A-Za-z0-9_.]+\\|{CHARGE} %\\}}\\{{% endif [-+]?%\\}}"

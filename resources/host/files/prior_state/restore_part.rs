@@ -3,9 +3,9 @@
 use crate::host::files::Files;
 use crate::host::files::content::former_file::FormerFile;
 use crate::host::files::content::new_content::Content;
-use crate::host::files::content::write::Draft;
+use crate::host::files::content::write::{Draft, Put};
 use crate::host::files::fault::{Fault, Why, said};
-use crate::host::files::paths::entry::Entry;
+use crate::host::files::paths::entry::{Entry, EntryStat};
 use crate::host::files::prior_state::enclosure::RestoredDirectories;
 use crate::host::files::prior_state::restore::{Done, is_secret, refused};
 use crate::permit::Permit;
@@ -70,22 +70,12 @@ impl Files {
             PriorState::Thing(thing) => self.guard_enclosure(spot, thing, restored)?,
         }
         self.guard_file(spot, None)?;
-        let (content, secret) = (Content::of(&text), is_secret(Some(&seen)));
-        let draft = Draft {
-            content: &content,
-            owner: Some(seen.uid),
-            group: Some(seen.gid),
-            mode: seen.mode,
-            instead_of: Some(&seen),
-            acceptance: None,
-            extended: None,
-            sensitive: secret,
-        };
+        let secret = is_secret(Some(&seen));
         let edited = Some(text.as_slice());
         let losing = Loss { content: true, secret, purged: false, edited, what: "content" };
         let replaced = FormerFile::open(spot, &seen)?;
         let noted = spot.note(permit, Some(&seen), losing)?;
-        noted.after(self.put(permit, spot, &draft))?;
+        noted.after(self.put_text(permit, spot, (&seen, &text)))?;
         if let Some(replaced) = replaced {
             self.keep_late_lines(permit, spot, (replaced, &present));
         }
@@ -110,21 +100,30 @@ impl Files {
             }
             let Ok(Some(present)) = spot.content(&seen, LARGEST) else { return };
             let text = [present.as_slice(), lines].concat();
-            let content = Content::of(&text);
-            let draft = Draft {
-                content: &content,
-                owner: Some(seen.uid),
-                group: Some(seen.gid),
-                mode: seen.mode,
-                instead_of: Some(&seen),
-                acceptance: None,
-                extended: None,
-                sensitive: is_secret(Some(&seen)),
-            };
-            match self.put(permit, spot, &draft) {
+            match self.put_text(permit, spot, (&seen, &text)) {
                 Err(fault) if matches!(fault.why, Why::Moved) => {}
                 _ => return,
             }
         }
+    }
+
+    /// Replaces the text of a file. Owner, group and mode stay.
+    fn put_text(
+        &self,
+        permit: &Permit,
+        spot: &Entry<'_>,
+        (seen, text): (&EntryStat, &[u8]),
+    ) -> Result<Put, Fault> {
+        let draft = Draft {
+            content: &Content::of(text),
+            owner: Some(seen.uid),
+            group: Some(seen.gid),
+            mode: seen.mode,
+            instead_of: Some(seen),
+            acceptance: None,
+            extended: None,
+            sensitive: is_secret(Some(seen)),
+        };
+        self.put(permit, spot, &draft)
     }
 }
