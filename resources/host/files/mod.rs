@@ -13,7 +13,7 @@ mod paths;
 mod prior_state;
 mod takeover;
 
-pub(crate) use content::former_file::FormerFile;
+pub(crate) use content::former_file::{FormerFile, LateContent};
 pub use content::new_content::{Content, LARGEST_OF_OTHERS, Origin};
 pub use content::read::Comparison;
 pub use content::temp_names::is_temporary;

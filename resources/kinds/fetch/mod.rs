@@ -206,7 +206,13 @@ impl Fetched {
             let is_handed = seen.is_some_and(|seen| files.leaves_stranger(&seen, owner));
             let kept_group = seen.filter(|_| !is_handed);
             let most = if is_handed { 0o755 } else { 0o777 };
-            let base = seen.map_or(self.mode, |seen| seen.mode & most);
+            let base = match &seen {
+                None => self.mode,
+                Some(seen) => {
+                    let kept = (seen.mode & most, owner.or(Some(seen.uid)));
+                    files.mode_once_replaced(&spot, seen, kept)?
+                }
+            };
             let declared = self.declared.over(files, base)?;
             // With its set-id bits: a later step could not tell the inode from one that another user has moved there.
             let mode = declared.mode.unwrap_or(base);

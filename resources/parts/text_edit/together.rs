@@ -5,7 +5,7 @@ use crate::change::{Change, CheckResult, Outcome};
 use crate::hidden_difference::is_hidden;
 use crate::host::Host;
 use crate::host::files::{
-    Acceptance, Content, Draft, EntryStat, Fault, Files, FormerFile, Why, said,
+    Acceptance, Content, Draft, EntryStat, Fault, Files, FormerFile, LateContent, Why, said,
 };
 use crate::host::unfinished::note_own_write;
 use crate::kinds::file::Validation;
@@ -136,6 +136,8 @@ impl Together {
         let Some(writer) = edited_by.first().copied() else { return Ok(()) };
         let of_writer = permit.for_member(writer);
         let replaced = self.put((host, &of_writer), first, (&found, &text), Record::Noted)?;
+        // A thread must not wait for a second share of the memory.
+        drop(found);
         self.keep_late_writes((host, &of_writer), first, is_due, replaced)?;
         for number in edited_by.iter().copied().filter(|number| *number != writer) {
             self.note_writer(permit, number, writer);
@@ -204,8 +206,10 @@ impl Together {
         for _ in 0..LATE_ROUNDS {
             let Some(Replaced { former, text, new }) = replaced else { return Ok(()) };
             let found = former.found();
-            let Ok(Some(late)) = former.late_content(&encoded(&text), LARGEST) else {
-                return Ok(());
+            let late = match former.late_content(&encoded(&text), LARGEST) {
+                Ok(LateContent::Whole(late)) => late,
+                Ok(LateContent::Lost(why)) => return Err(lost(edit, why)),
+                Ok(LateContent::Nothing) | Err(_) => return Ok(()),
             };
             let late = LateText { base: text, late: decoded(&late), edited: new, of: found };
             match self.merge((host, permit), edit, is_due, &late) {
@@ -214,9 +218,7 @@ impl Together {
                 Err(Fault { why: Why::Revoked, .. }) => return Ok(()),
                 Err(fault) => {
                     let why = host.files().trouble(fault, &edit.path).what;
-                    let what = "another program wrote into it meanwhile, and its text is lost";
-                    let trouble = said("edit", &edit.path, &format!("{what}: {why}"));
-                    return Err(Fault { touched: true, ..Fault::refused(trouble) });
+                    return Err(lost(edit, &why));
                 }
             }
         }
@@ -281,7 +283,10 @@ impl Together {
         }
         let bytes = encoded(text);
         let content = Content::of(&bytes);
-        let mode = found.seen.map_or_else(|| edit.create.unwrap_or(0o644), |seen| seen.mode);
+        let mode = match &found.seen {
+            None => edit.create.unwrap_or(0o644),
+            Some(seen) => files.mode_once_replaced(&spot, seen, (seen.mode, Some(seen.uid)))?,
+        };
         let secret = is_hidden(self.0.iter().any(|edit| edit.editor.is_secret()), [mode]);
         let validate = self.0.iter().find(|edit| !edit.validate.is_empty());
         let validation = validate.map(|edit| Validation {
@@ -306,7 +311,7 @@ impl Together {
         let edited = Some(bytes.as_slice());
         let losing = Loss { content: is_there, secret, purged: false, edited, what };
         let former = match found.seen.as_ref() {
-            Some(seen) => FormerFile::open(&spot, seen)?,
+            Some(seen) => FormerFile::open(files, &spot, seen)?,
             None => None,
         };
         match record {
@@ -317,11 +322,19 @@ impl Together {
             Record::Known => drop(files.put(permit, &spot, &draft)?),
         }
         // Without the record, the next edit waits a moment.
-        let Ok(Some(written)) = spot.look() else { return Ok(None) };
-        note_own_write(&edit.path, written);
+        if let Ok(Some(written)) = spot.look() {
+            note_own_write(&edit.path, written);
+        }
         let new = text.to_owned();
         Ok(former.map(|former| Replaced { former, text: found.text.clone(), new }))
     }
+}
+
+/// Returns the failure of an edit that stands, while text of another program is lost.
+fn lost(edit: &TextEdit, why: &str) -> Fault {
+    let what = "text that another program wrote meanwhile is lost";
+    let trouble = said("edit", &edit.path, &format!("{what}: {why}"));
+    Fault { touched: true, ..Fault::refused(trouble) }
 }
 
 /// Sets an outcome, unless the member has failed for a reason of its own.

@@ -183,6 +183,80 @@ fn late_lines_stay_out_of_files_with_other_rights() {
     assert!(refused, "the late lines came too late each time");
 }
 
+/// Late lines in a large file: the second read must not wait for the memory that the first one holds.
+#[test]
+fn late_lines_of_a_large_file_do_not_block_the_edit() {
+    use std::io::Write as _;
+    let folder = scratch();
+    let path = folder.path().join("f");
+    let text = "a line of some length\n".repeat(150_000);
+    let mut merged = false;
+    for _ in 0..5 {
+        std::fs::write(&path, &text).unwrap();
+        let outcome = edit_beside(&path, |former| former.write_all(b"late\n").unwrap());
+        assert!(matches!(outcome, Outcome::Changed(_)), "{outcome:?}");
+        merged |= std::fs::read_to_string(&path).unwrap().ends_with("own\nlate\n");
+    }
+    assert!(merged, "the late line came too late each time");
+}
+
+/// In a directory that others can write, late lines are lost with a report: a user could put another file of root's at
+/// the name for the moment. So is text beyond the limit.
+#[test]
+fn late_lines_that_may_not_come_in_are_reported() {
+    use std::io::Write as _;
+    use std::os::unix::fs::PermissionsExt as _;
+    for (mode, late, why) in [
+        (0o777, "late\n".to_owned(), "other users can swap the file"),
+        (0o755, "late\n".repeat(1 << 20), "the text exceeds 4 MiB"),
+    ] {
+        let folder = scratch();
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(mode)).unwrap();
+        let path = folder.path().join("f");
+        let mut reported = false;
+        for _ in 0..10 {
+            std::fs::write(&path, "first\n").unwrap();
+            let late = late.clone();
+            let outcome =
+                edit_beside(&path, move |former| former.write_all(late.as_bytes()).unwrap());
+            let text = std::fs::read_to_string(&path).unwrap();
+            assert!(text == "first\nown\n" || text.contains("late\nown"), "{}", text.len());
+            if let Outcome::Failed { trouble, touched: true } = outcome {
+                assert!(trouble.what.contains(why), "{trouble}");
+                reported = true;
+            }
+        }
+        assert!(reported, "{why}: the late text came too late each time");
+    }
+}
+
+/// A file in a directory that others can write loses its access list with a new content. Its group then has its own
+/// rights of the list, and not those of the mask.
+#[test]
+fn a_lost_access_list_does_not_open_the_file_to_its_group() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let (host, folder) = (Host::default(), scratch());
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    for (kind, given) in [
+        ("line", &[("line", "own")][..]),
+        ("block", &[("content", "own")]),
+        ("ini", &[("key", "k"), ("value", "own")]),
+        ("file", &[("content", "own\n")]),
+    ] {
+        let path = folder.path().join(kind);
+        std::fs::write(&path, "a = 1\n").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let status =
+            std::process::Command::new("setfacl").args(["-m", "u:nobody:rw"]).arg(&path).status();
+        assert!(status.unwrap().success(), "setfacl");
+        assert_eq!(mode(&path) & 0o777, 0o660, "the mask stands in the place of the group");
+        let outcome = hold(&host, &resource(kind, &path, given));
+        assert!(matches!(outcome, Outcome::Changed(_)), "{kind}: {outcome:?}");
+        assert_eq!(mode(&path) & 0o777, 0o600, "{kind}");
+        assert!(matches!(check(&host, &resource(kind, &path, given)), CheckResult::Same), "{kind}");
+    }
+}
+
 /// A program that writes in place truncates the file first. An edit in that moment must not lose its text.
 #[test]
 fn the_text_of_a_program_that_is_writing_is_not_lost() {

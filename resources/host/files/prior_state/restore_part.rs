@@ -1,7 +1,7 @@
 //! Restores a part of a text file: reverses recorded edits and leaves all that others have written since.
 
 use crate::host::files::Files;
-use crate::host::files::content::former_file::FormerFile;
+use crate::host::files::content::former_file::{FormerFile, LateContent};
 use crate::host::files::content::new_content::Content;
 use crate::host::files::content::write::{Draft, Put};
 use crate::host::files::fault::{Fault, Why, said};
@@ -73,7 +73,7 @@ impl Files {
         let secret = is_secret(Some(&seen));
         let edited = Some(text.as_slice());
         let losing = Loss { content: true, secret, purged: false, edited, what: "content" };
-        let replaced = FormerFile::open(spot, &seen)?;
+        let replaced = FormerFile::open(self, spot, &seen)?;
         let noted = spot.note(permit, Some(&seen), losing)?;
         noted.after(self.put_text(permit, spot, (&seen, &text)))?;
         if let Some(replaced) = replaced {
@@ -91,7 +91,7 @@ impl Files {
         (replaced, base): (FormerFile, &[u8]),
     ) {
         let found = replaced.found();
-        let Ok(Some(late)) = replaced.late_content(base, LARGEST) else { return };
+        let Ok(LateContent::Whole(late)) = replaced.late_content(base, LARGEST) else { return };
         let Some(lines) = late.strip_prefix(base).filter(|_| base.ends_with(b"\n")) else { return };
         for _ in 0..ATTEMPTS {
             let Ok(Some(seen)) = spot.look() else { return };
@@ -118,7 +118,7 @@ impl Files {
             content: &Content::of(text),
             owner: Some(seen.uid),
             group: Some(seen.gid),
-            mode: seen.mode,
+            mode: self.mode_once_replaced(spot, seen, (seen.mode, Some(seen.uid)))?,
             instead_of: Some(seen),
             acceptance: None,
             extended: None,

@@ -79,6 +79,20 @@ impl Files {
         Ok(if is_sticky { mode } else { mode & !(by_group | 0o002) })
     }
 
+    /// Returns the mode of a file that replaces the found one and keeps `mode`, under this owner. If the access list
+    /// does not stay, the group has its own rights of the list: the group bits of the mode are the mask.
+    pub fn mode_once_replaced(
+        &self,
+        spot: &Entry<'_>,
+        found: &EntryStat,
+        (mode, owner): (u32, Option<u32>),
+    ) -> Result<u32, Fault> {
+        if mode & 0o070 == 0 || self.is_trusted(spot, found, owner)? {
+            return Ok(mode);
+        }
+        Ok(mode & (!0o070 | group_mode(spot, found)?))
+    }
+
     /// Returns true if a user may have the file open for writing who may not write it under this owner, group and
     /// mode.
     #[must_use]

@@ -213,7 +213,7 @@ impl Look<'_> {
         // With `replace: false`, the content of an existing file is not managed.
         let content = content.filter(|_| self.file.rare().replace);
         let Some(content) = content else { return self.attributes_of(seen) };
-        let end = self.end(seen, Some(content))?;
+        let mut end = self.end(seen, Some(content))?;
         let (drift, mut differences) = self.drift(seen, &end);
         let mode = self.file.mode_over(end.base, false);
         let after = Attributes { mode: Some(mode), ..end.declared };
@@ -229,7 +229,11 @@ impl Look<'_> {
         if compared == Comparison::Equal && !is_open && !is_privileged {
             return Ok(attributes_work(seen, drift, differences));
         }
+        let owner = end.declared.owner.or(Some(seen.uid));
+        end.base = self.files.mode_once_replaced(self.spot, seen, (end.base, owner))?;
+        (_, differences) = self.drift(seen, &end);
         if compared == Comparison::Different {
+            let mode = self.file.mode_over(end.base, false);
             differences.insert(0, self.content_difference(seen, content, mode)?);
         }
         if differences.is_empty() {
