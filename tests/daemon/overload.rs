@@ -123,6 +123,31 @@ fn a_time_without_end_is_refused() {
     host.ask(&["run", "--pause-limit", "31536001"]).exits(64).says("31536000");
 }
 
+/// A client that leaves keeps its search: many such clients occupy one thread, and repairs go on.
+#[test]
+fn searches_of_clients_that_left_occupy_one_thread() {
+    let names: String =
+        (0..3000).map(|it| format!("  - {{name: {}-{it}}}\n", "a".repeat(150))).collect();
+    let host = Host::with(&format!(
+        "graph: many\nresources:\n  file: [{{name: a, path: $DIR/a, content: x}}]\n  noop:\n{names}"
+    ));
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    let threads =
+        || std::fs::read_dir(format!("/proc/{}/task", daemon.pid())).expect("it runs").count();
+    let before = threads();
+    let pattern = format!("noop[*{}z]", "a*".repeat(100));
+    let ask = json!({ "verb": "select", "resources": vec![pattern; 50], "most": 1 });
+    for _ in 0..40 {
+        let socket = UnixStream::connect(host.path("state/control.socket")).expect("it listens");
+        writeln!(&socket, "{}", json!({ "protocol": 1, "ask": ask })).expect("sent");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert!(threads() <= before + 4, "{before} threads before, {} now", threads());
+    host.write("a", "broken");
+    host.wait_until("it is put back", || host.read("a") == "x");
+}
+
 /// An endless command ends when its reader is gone.
 #[test]
 fn streaming_commands_end_with_their_reader() {

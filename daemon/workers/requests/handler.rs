@@ -56,12 +56,12 @@ pub(super) fn span(seconds: u64) -> Result<Duration, Reply> {
 pub(in crate::workers) struct DaemonRequestHandler {
     pub(in crate::workers) shared: Arc<Shared>,
     /// The right to compare selectors with all names: one request at a time.
-    pub(in crate::workers::requests) searches: Semaphore,
+    pub(in crate::workers::requests) searches: Arc<Semaphore>,
 }
 
 impl DaemonRequestHandler {
     pub(in crate::workers) fn new(shared: &Arc<Shared>) -> Self {
-        Self { shared: Arc::clone(shared), searches: Semaphore::new(1) }
+        Self { shared: Arc::clone(shared), searches: Arc::new(Semaphore::new(1)) }
     }
 }
 

@@ -1,7 +1,6 @@
 //! Selectors in requests: they become identities before a request is carried out.
 
 use super::conditions::inactive_details;
-use super::event_query::blocking;
 use super::handler::DaemonRequestHandler;
 use crate::api::{Reply, ReplySink, Request};
 use crate::driver::Query;
@@ -10,6 +9,7 @@ use crate::nearest_name::with_nearest;
 use crate::selection::{LABEL, NoLabels, Selector, Unselected, resolve};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use tokio::sync::OwnedSemaphorePermit;
 
 /// The maximum number of names considered for a suggestion.
 const KNOWN: usize = 100_000;
@@ -39,6 +39,31 @@ fn refuse_long_searches(patterns: &[String]) -> Result<(), Reply> {
             Err(Reply::Refused(what))
         }
         None => Ok(()),
+    }
+}
+
+/// Runs a search on a thread of its own. The place is occupied until the search ends, also if the client leaves before
+/// that: a flood of requests occupies one thread.
+async fn search_in<T: Send + 'static>(
+    place: OwnedSemaphorePermit,
+    search: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Reply> {
+    let search = move || {
+        let found = search();
+        drop(place);
+        found
+    };
+    let found = tokio::task::spawn_blocking(search).await;
+    found.map_err(|error| Reply::Unavailable(error.to_string()))
+}
+
+/// Returns an unknown name with the nearest known one.
+fn suggested(word: &str, known: &[String]) -> String {
+    // The name may lack its kind.
+    let bare = format!("[{word}]");
+    match known.iter().find(|name| name.ends_with(&bare)) {
+        Some(name) => format!("{word} (did you mean {name}?)"),
+        None => with_nearest(word, known.iter().map(String::as_str)),
     }
 }
 
@@ -108,16 +133,14 @@ impl DaemonRequestHandler {
     /// Returns the identities that selectors select, in order of identity. The driver does not wait for the search.
     async fn select(&self, texts: Vec<String>) -> Result<Vec<String>, Reply> {
         refuse_long_searches(&texts)?;
+        let place = self.search_place().await?;
         let mut all = self.of_driver(Query::Selectable).await?;
         let search = move || {
             all.sort_unstable_by(|one, other| one.identity.cmp(&other.identity));
             let identities: Vec<&str> = all.iter().map(|one| one.identity.as_ref()).collect();
             resolve(&texts, &identities, &all)
         };
-        // A client that leaves is not searched for, and a flood occupies one thread.
-        let _place = self.searches.acquire().await;
-        let found = tokio::task::spawn_blocking(search).await;
-        let wrong = match found.map_err(|error| Reply::Unavailable(error.to_string()))? {
+        let wrong = match search_in(place, search).await? {
             Ok(selected) => return Ok(selected),
             Err(wrong) => wrong,
         };
@@ -127,22 +150,28 @@ impl DaemonRequestHandler {
         Err(Reply::Ambiguous(wrong.candidates()))
     }
 
+    /// Waits for the turn of a search. A client that leaves while it waits is not searched for.
+    async fn search_place(&self) -> Result<OwnedSemaphorePermit, Reply> {
+        let place = Arc::clone(&self.searches).acquire_owned().await;
+        place.map_err(|error| Reply::Unavailable(error.to_string()))
+    }
+
     /// Returns the reply for unknown resources, with suggestions.
     pub(super) async fn unknown(&self, resources: &[String]) -> Reply {
-        let known = self.of_driver(|to| Query::Names(String::new(), KNOWN, to)).await;
-        let known = known.unwrap_or_default();
-        let near = |word: &String| {
-            // The name may lack its kind.
-            let bare = format!("[{word}]");
-            let named = known.iter().filter(|name| name.ends_with(&bare)).take(1);
-            match named.map(String::as_str).next() {
-                Some(name) => format!("{word} (did you mean {name}?)"),
-                None => with_nearest(word, known.iter().map(String::as_str)),
-            }
-        };
         // The search for the nearest of many names takes long.
         let (first, others) = resources.split_at(resources.len().min(SUGGESTED));
-        Reply::Unknown(first.iter().map(near).chain(others.iter().cloned()).collect())
+        let (first, others) = (first.to_vec(), others.to_vec());
+        let place = match self.search_place().await {
+            Ok(place) => place,
+            Err(reply) => return reply,
+        };
+        let known = self.of_driver(|to| Query::Names(String::new(), KNOWN, to)).await;
+        let known = known.unwrap_or_default();
+        let search = move || first.iter().map(|word| suggested(word, &known)).collect::<Vec<_>>();
+        match search_in(place, search).await {
+            Ok(found) => Reply::Unknown(found.into_iter().chain(others).collect()),
+            Err(reply) => reply,
+        }
     }
 
     /// Returns the resources that selectors of events select: declared ones, and ones with recorded events. An
@@ -162,7 +191,8 @@ impl DaemonRequestHandler {
             let directory = self.shared.state_directory.clone();
             let read =
                 move || Reader::open(&directory)?.map_or(Ok(Vec::new()), |log| log.resources());
-            let recorded = blocking(read).await.unwrap_or_default();
+            let place = self.search_place().await?;
+            let recorded = search_in(place, read).await?.unwrap_or_default();
             for text in patterns {
                 names.extend(self.declared_or_recorded(text, &recorded).await?);
             }
