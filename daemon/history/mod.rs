@@ -94,8 +94,11 @@ pub enum HistoryError {
 impl HistoryError {
     /// Returns advice for the case that a change is held because its prior state cannot be stored.
     #[must_use]
-    pub const fn hint(&self) -> &'static str {
+    pub fn hint(&self) -> &'static str {
         match self {
+            Self::Database { why, .. } if why.contains("locked") => {
+                "end the program that holds the database, such as a backup"
+            }
             Self::Newer { .. } => {
                 "install the steadfast version that wrote the history, or move `history` out of the state directory"
             }

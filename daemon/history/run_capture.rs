@@ -159,5 +159,7 @@ fn loses(former: &PriorState) -> bool {
 fn refused(path: &Path, why: &HistoryError) -> Failure {
     let path = printable(&path.to_string_lossy()).into_owned();
     let what = format!("no changes made: the current object cannot be recorded\n{path}: {why}");
-    Failure::new(what).hint(why.hint())
+    let failure = Failure::new(what).hint(why.hint());
+    // Nothing reports that the disk or the database can be used again.
+    if matches!(why, HistoryError::Database { .. }) { failure.passing() } else { failure }
 }

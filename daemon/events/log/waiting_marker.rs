@@ -9,14 +9,18 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(super) struct WaitingMarker {
     path: PathBuf,
-    /// This process has made the file.
+    /// Events of this process wait.
     is_own: bool,
+    /// An earlier process left the file, and its loss is not reported yet.
+    is_left: bool,
 }
 
 impl WaitingMarker {
-    /// Returns the marker of a log.
+    /// Returns the marker of a log, before any event of this process waits.
     pub(super) fn of(database: &Path) -> Self {
-        Self { path: with_suffix(database, "-waiting"), is_own: false }
+        let path = with_suffix(database, "-waiting");
+        let is_left = path.exists();
+        Self { path, is_own: false, is_left }
     }
 
     /// Makes the file. An empty file needs a directory entry only, for which there is room on most full disks.
@@ -30,20 +34,28 @@ impl WaitingMarker {
         }
     }
 
-    /// Removes the file: nothing waits any more.
+    /// Records that no event of this process waits any more.
     pub(super) fn clear(&mut self) {
         if std::mem::take(&mut self.is_own) {
-            self.remove();
+            self.remove_unless_needed();
         }
     }
 
-    /// Returns true if an earlier process left the file.
-    pub(super) fn is_left(&self) -> bool {
-        !self.is_own && self.path.exists()
+    /// Returns true if an earlier process left the file, and its loss is not reported yet.
+    pub(super) const fn is_left(&self) -> bool {
+        self.is_left
     }
 
-    /// Removes a file that an earlier process left.
-    pub(super) fn remove(&self) {
+    /// Records that the loss of the earlier process is reported.
+    pub(super) fn report(&mut self) {
+        self.is_left = false;
+        self.remove_unless_needed();
+    }
+
+    fn remove_unless_needed(&self) {
+        if self.is_own || self.is_left {
+            return;
+        }
         if let Err(error) = std::fs::remove_file(&self.path) {
             tracing::debug!(%error, "the marker of waiting events cannot be removed");
         }
@@ -61,9 +73,26 @@ mod tests {
         let mut marker = WaitingMarker::of(&database);
         marker.set();
         assert!(!marker.is_left(), "this process lives");
-        let next = WaitingMarker::of(&database);
-        assert!(next.is_left());
+        assert!(WaitingMarker::of(&database).is_left());
         marker.clear();
-        assert!(!next.is_left());
+        assert!(!WaitingMarker::of(&database).is_left());
+    }
+
+    /// The gap may be unwritable at first, while new events wait as well.
+    #[test]
+    fn a_left_marker_stays_until_its_loss_is_reported() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let database = directory.path().join("events.db");
+        WaitingMarker::of(&database).set();
+        let mut marker = WaitingMarker::of(&database);
+        marker.set();
+        assert!(marker.is_left());
+        marker.clear();
+        assert!(WaitingMarker::of(&database).is_left(), "a kill before the report loses nothing");
+        marker.set();
+        marker.report();
+        assert!(WaitingMarker::of(&database).is_left(), "new events wait");
+        marker.clear();
+        assert!(!WaitingMarker::of(&database).is_left());
     }
 }

@@ -208,7 +208,7 @@ impl LogWriter {
         let marker = work.marker(&self.directory);
         if marker.is_left() {
             log.report_killed_events()?;
-            marker.remove();
+            marker.report();
         }
         Ok(())
     }
