@@ -62,10 +62,11 @@ pub use steadfast_resources::KindSet;
 pub use used_inputs::{UsedInputs, probe_answer};
 
 use crate::expressions::Value;
+use crate::world::selector::CollectionSelector;
 use load::{Stored, compile, hash_of};
 use serde::{Deserialize, Serialize};
 use source_file::Role;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -143,8 +144,11 @@ pub struct LoadedGraph {
     pub text_bytes: usize,
     /// The texts that were read.
     pub texts: Vec<Text>,
-    /// True if the graph collects resources of other hosts.
-    pub collects: bool,
+    /// The collections of other hosts' resources.
+    pub collections: Arc<[CollectionSelector]>,
+    /// The identities of collected resources whose exports have vanished from the world. `on_remove: delete` of the
+    /// collection allows their removal.
+    pub vanished: HashSet<Arc<str>>,
     /// The facts and probes that expressions use.
     pub used: UsedInputs,
     /// The kinds that the graph was loaded with.

@@ -15,6 +15,9 @@ use steadfast_resources::host::world::{NumberedPermit, PermitRequest};
 use steadfast_resources::{Failure, SentValue, Value};
 use tokio::time::Instant;
 
+/// The interval of questions to the probe of a roll whose answer is not `true`.
+const ASK_AGAIN: Duration = Duration::from_secs(5);
+
 /// The number of the next request for a permit, in all sessions of the driver.
 static NEXT_REQUEST: AtomicU64 = AtomicU64::new(1);
 
@@ -31,6 +34,8 @@ pub(super) struct WorldPermits {
     open: BTreeSet<WindowId>,
     /// The time since which all members of a roll have been converged.
     settled: BTreeMap<WindowId, Instant>,
+    /// The time at which the probe of a roll was last asked since the members converged.
+    asked: BTreeMap<WindowId, Instant>,
     /// The time of the next look, while a roll settles.
     due: Option<Instant>,
 }
@@ -196,15 +201,22 @@ impl Driver {
         }
     }
 
-    /// Returns true if a probe is converged and has not answered `false`.
-    fn is_healthy(&self, probe: &str) -> bool {
+    /// Returns true if the probe of a roll has answered `true` after the members of the roll had converged. The probe
+    /// is asked again while its answer is another one.
+    fn is_healthy(&mut self, window: WindowId, probe: &str, now: Instant) -> bool {
         let Some(id) = self.graph.number(probe) else { return false };
-        let is_settled = self.current_status(id) == Some(VertexStatus::Settled);
-        let is_no = |(key, value): &(&str, SentValue)| {
-            *key == "bool" && *value == SentValue::Shown(Value::Bool(false))
+        let asked = self.permission.world.asked.get(&window).copied();
+        let is_yes = |(key, value): &(&str, SentValue)| {
+            *key == "bool" && *value == SentValue::Shown(Value::Bool(true))
         };
-        let says_no = |vertex: &Vertex| vertex.resource.sends().iter().any(is_no);
-        is_settled && !self.graph.get(id).is_some_and(says_no)
+        let says_yes = |vertex: &Vertex| vertex.resource.sends().iter().any(is_yes);
+        let is_settled = self.current_status(id) == Some(VertexStatus::Settled);
+        let is_healthy = asked.is_some() && is_settled && self.graph.get(id).is_some_and(says_yes);
+        if !is_healthy && asked.is_none_or(|at| at + ASK_AGAIN <= now) {
+            self.permission.world.asked.insert(window, now);
+            self.turn(Event::Suspect(id));
+        }
+        is_healthy
     }
 
     fn any_running(&self, members: &[VertexId]) -> bool {
@@ -249,12 +261,14 @@ impl Driver {
             gate.permits.iter().any(|permit| self.permission.world.granted.contains_key(permit));
         if waits || (owns && !is_settled) {
             self.permission.world.settled.remove(&window);
+            self.permission.world.asked.remove(&window);
             return GateNeed::Permits;
         }
         if !owns {
             return GateNeed::Nothing;
         }
-        let healthy = gate.healthy.as_ref().is_none_or(|probe| self.is_healthy(probe));
+        let probe = gate.healthy.as_ref();
+        let healthy = probe.is_none_or(|probe| self.is_healthy(window, probe, now));
         if !healthy {
             self.permission.world.settled.remove(&window);
             return GateNeed::SettlesUntil(now + Duration::from_secs(1));
@@ -262,6 +276,7 @@ impl Driver {
         let since = *self.permission.world.settled.entry(window).or_insert(now);
         if since + settle <= now {
             self.permission.world.settled.remove(&window);
+            self.permission.world.asked.remove(&window);
             return GateNeed::Nothing;
         }
         GateNeed::SettlesUntil(since + settle)

@@ -1,15 +1,21 @@
 //! The exports of all hosts as one host uses them. They vanish slowly: a lost host keeps its exports for a while, and
-//! at most a tenth of a collection vanishes within an hour, unless an operator reloads. All times are of
-//! [`RunningTime`], which a step of the system clock does not change.
+//! at most a tenth of a collection vanishes within an hour, unless an operator reloads. A collection is one selection
+//! of the graph: a kind, and patterns of hosts. All times are of [`RunningTime`], which a step of the system clock does
+//! not change.
 
 use super::follower::RangeView;
 use super::records::{ExportRecord, read_record};
+use super::selector::CollectionSelector;
 use super::{Range, keys};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The time in which at most a tenth of a collection vanishes, in seconds.
 const HOUR: u64 = 3600;
+
+/// The time for which a vanished export is remembered, in seconds: a collection with `on_remove: delete` removes it.
+const REMEMBERED: u64 = 7 * 24 * 3600;
 
 /// The default of the setting `gone_after`: 7 days, in seconds.
 pub const USUAL_GONE_AFTER: u64 = 7 * 24 * 3600;
@@ -31,10 +37,16 @@ pub struct Collection {
     exports: BTreeMap<String, KnownExport>,
     /// The time since which an exporting host is lost.
     lost: BTreeMap<String, u64>,
-    /// The times at which exports of a kind have vanished, for the limit of an hour.
+    /// The times at which exports of a collection have vanished, for the limit of an hour; by the label of the
+    /// collection.
     vanished: BTreeMap<String, Vec<u64>>,
+    /// The exports that have vanished lately, with the time of that.
+    former: BTreeMap<String, (ExportRecord, u64)>,
     /// The clock of all these times.
     clock: RunningTime,
+    /// The collections of the graph; none before the first graph.
+    #[serde(skip)]
+    selectors: Option<Arc<[CollectionSelector]>>,
     /// The revision of the last view that was merged.
     #[serde(skip)]
     revision: u64,
@@ -84,11 +96,21 @@ impl RunningTime {
 impl Collection {
     /// Returns the exports for the graph, each with its host.
     pub fn exports(&self) -> impl Iterator<Item = (String, &ExportRecord)> {
-        self.exports.iter().filter_map(|(key, known)| {
-            // The host becomes a part of identities.
-            let host = keys::decode_name(key.split_once('/')?.0)?;
-            keys::is_host_name(&host).then_some((host, &known.record))
-        })
+        self.exports.iter().filter_map(|(key, known)| Some((host_of(key)?, &known.record)))
+    }
+
+    /// Returns the exports that have vanished within the last week, each with its host.
+    pub fn former_exports(&self) -> impl Iterator<Item = (String, &ExportRecord)> {
+        self.former.iter().filter_map(|(key, (record, _))| Some((host_of(key)?, record)))
+    }
+
+    /// Takes over the collections of the graph, each of which shrinks slowly. Before the first graph nothing vanishes.
+    pub fn set_selectors(&mut self, selectors: Option<Arc<[CollectionSelector]>>) {
+        if self.selectors != selectors {
+            self.selectors = selectors;
+            // The next update judges again.
+            self.is_begun = false;
+        }
     }
 
     /// Takes over the views of exports and of forgotten hosts; `takes_all` lets everything that is withdrawn vanish at
@@ -119,11 +141,8 @@ impl Collection {
     /// Notes which exporting hosts are there: each host that runs has a key under its lease.
     pub fn note_hosts(&mut self, hosts: &Range, clocks: &HostClocks) {
         let now = self.clock.read(clocks);
-        let present: BTreeSet<&str> = hosts
-            .entries
-            .iter()
-            .filter_map(|entry| entry.key.strip_prefix(keys::HOSTS)?.split('/').next())
-            .collect();
+        let present: BTreeSet<&str> =
+            hosts.entries.iter().filter_map(|entry| keys::running_host(&entry.key)).collect();
         for key in self.exports.keys() {
             let host = key.split('/').next().unwrap_or_default();
             if !present.contains(host) {
@@ -149,7 +168,10 @@ impl Collection {
             let Some(key) = full.strip_prefix(keys::EXPORTS) else { continue };
             let host = key.split_once('/').map(|(host, _)| host).unwrap_or_default();
             let is_lost = self.lost.get(host).is_some_and(|since| since + gone_after < now);
-            if is_lost || gone.entries.contains_key(&format!("{}{host}", keys::GONE)) {
+            // What a host exports after it was forgotten counts: the host has returned.
+            let tombstone = gone.entries.get(&format!("{}{host}", keys::GONE));
+            let is_forgotten = tombstone.is_some_and(|it| entry.mod_revision < it.mod_revision);
+            if is_lost || is_forgotten {
                 continue;
             }
             let Some(record) = read_record::<ExportRecord>(entry) else { continue };
@@ -168,34 +190,71 @@ impl Collection {
         changed | self.remove_withdrawn(now, takes_all)
     }
 
-    /// Removes withdrawn exports: at most a tenth of each kind (at least one) within an hour.
+    /// Removes withdrawn exports: at most a tenth of each collection (at least one) within an hour. Exports that no
+    /// collection selects are removed at once.
     fn remove_withdrawn(&mut self, now: u64, takes_all: bool) -> bool {
-        let mut kinds: BTreeMap<String, (usize, Vec<(u64, String)>)> = BTreeMap::new();
-        for (key, known) in &self.exports {
-            let (all, withdrawn) = kinds.entry(known.record.kind.clone()).or_default();
-            *all += 1;
-            withdrawn.extend(known.withdrawn.map(|since| (since, key.clone())));
-        }
+        let Some(selectors) = self.selectors.clone() else { return false };
         self.waits_until = None;
-        let mut changed = false;
-        for (kind, (all, mut withdrawn)) in kinds {
-            withdrawn.sort();
-            let times = self.vanished.entry(kind).or_default();
+        self.former
+            .retain(|key, (_, at)| *at + REMEMBERED > now && !self.exports.contains_key(key));
+        for times in self.vanished.values_mut() {
             times.retain(|at| at + HOUR > now);
-            // What has vanished within the hour counts as part of the collection.
-            let limit = ((all + times.len()) / 10).max(1).saturating_sub(times.len());
-            let number = if takes_all { withdrawn.len() } else { limit.min(withdrawn.len()) };
-            if number < withdrawn.len() {
-                let next = times.first().map_or(now + 60, |first| first + HOUR);
+        }
+        self.vanished.retain(|_, times| !times.is_empty());
+        let withdrawn = self.exports.iter().filter_map(|(key, it)| Some((it.withdrawn?, key)));
+        let mut withdrawn: Vec<(u64, String)> =
+            withdrawn.map(|(since, key)| (since, key.clone())).collect();
+        if withdrawn.is_empty() {
+            return false;
+        }
+        withdrawn.sort();
+        let mut rooms: Vec<(&CollectionSelector, usize)> =
+            selectors.iter().map(|selector| (selector, self.room(selector))).collect();
+        let mut changed = false;
+        for (_, key) in withdrawn {
+            let Some(known) = self.exports.get(&key) else { continue };
+            let is_of = |(selector, _): &&mut (&CollectionSelector, usize)| {
+                known.is_selected(&key, selector)
+            };
+            let of: Vec<_> = rooms.iter_mut().filter(is_of).collect();
+            if let Some((full, _)) = of.iter().find(|(_, room)| !takes_all && *room == 0) {
+                let times = self.vanished.get(&full.label());
+                let next = times.and_then(|it| it.first()).map_or(now + 60, |it| it + HOUR);
                 self.waits_until = Some(self.waits_until.map_or(next, |before| before.min(next)));
+                continue;
             }
-            for (_, key) in withdrawn.into_iter().take(number) {
-                self.exports.remove(&key);
-                times.push(now);
-                changed = true;
+            for (selector, room) in of {
+                *room = room.saturating_sub(1);
+                self.vanished.entry(selector.label()).or_default().push(now);
             }
+            if let Some(known) = self.exports.remove(&key) {
+                self.former.insert(key, (known.record, now));
+            }
+            changed = true;
         }
         changed
+    }
+
+    /// Returns the number of exports of a collection that may vanish now. What has vanished within the hour counts as
+    /// part of the collection.
+    fn room(&self, selector: &CollectionSelector) -> usize {
+        let all = self.exports.iter().filter(|(key, it)| it.is_selected(key, selector)).count();
+        let times = self.vanished.get(&selector.label()).map_or(0, Vec::len);
+        ((all + times) / 10).max(1).saturating_sub(times)
+    }
+}
+
+/// Returns the host of an export; none if it cannot be a part of identities.
+fn host_of(key: &str) -> Option<String> {
+    let host = keys::decode_name(key.split_once('/')?.0)?;
+    keys::is_host_name(&host).then_some(host)
+}
+
+impl KnownExport {
+    /// Returns true if a collection selects the export with this key.
+    fn is_selected(&self, key: &str, selector: &CollectionSelector) -> bool {
+        let host = key.split_once('/').and_then(|(host, _)| keys::decode_name(host));
+        host.is_some_and(|host| selector.selects(&host, &self.record.kind))
     }
 }
 
@@ -206,6 +265,17 @@ mod tests {
     use crate::world::records::{SCHEMA, write_record};
 
     const WEEK: u64 = USUAL_GONE_AFTER;
+
+    /// Returns an empty store of exports, for collections of `noop` with these patterns of hosts.
+    fn store(patterns: &[&str]) -> Collection {
+        let selector = |it: &&str| CollectionSelector {
+            kind: "noop".to_owned(),
+            from: vec![(*it).to_owned()],
+        };
+        let mut collection = Collection::default();
+        collection.set_selectors(Some(patterns.iter().map(selector).collect()));
+        collection
+    }
 
     fn view(hosts: std::ops::Range<u32>) -> RangeView {
         let mut view = RangeView { revision: 5, ..RangeView::default() };
@@ -229,7 +299,7 @@ mod tests {
     /// A stale read, a wrong deployment or an emptied world removes at most a tenth in an hour.
     #[test]
     fn a_collection_shrinks_slowly() {
-        let (mut collection, none) = (Collection::default(), RangeView::default());
+        let (mut collection, none) = (store(&["*"]), RangeView::default());
         assert!(collection.merge((&view(0..30), &none), (1000, WEEK), false));
         assert_eq!(collection.exports().count(), 30);
         assert!(!collection.merge((&view(0..30), &none), (1001, WEEK), false), "nothing is new");
@@ -254,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_single_export_vanishes_and_returns_at_once() {
-        let (mut collection, none) = (Collection::default(), RangeView::default());
+        let (mut collection, none) = (store(&["*"]), RangeView::default());
         collection.merge((&view(0..3), &none), (1000, WEEK), false);
         assert!(collection.merge((&view(1..3), &none), (1001, WEEK), false));
         assert_eq!(collection.exports().count(), 2);
@@ -262,23 +332,54 @@ mod tests {
         assert_eq!(collection.exports().count(), 3);
     }
 
-    /// `steadfast world forget HOST` withdraws all exports of the host.
+    /// A small collection beside a large one shrinks as slowly as a collection alone; what nobody collects goes at once.
     #[test]
-    fn a_forgotten_host_exports_nothing() {
-        let mut collection = Collection::default();
+    fn each_collection_has_a_limit_of_its_own() {
+        // h1, h10 to h19: 11 hosts. h2, h20 to h29: 11 hosts. All: 30.
+        let (mut collection, none) = (store(&["*", "h2*"]), RangeView::default());
+        collection.merge((&view(0..30), &none), (1000, WEEK), false);
+        let mut seen = view(0..30);
+        for host in 20..24 {
+            seen.entries.remove(&keys::export(&format!("h{host}"), "noop[x]"));
+        }
+        collection.merge((&seen, &none), (1001, WEEK), false);
+        assert_eq!(collection.exports().count(), 29, "a tenth of the 11 of h2*, not of all");
+        assert_eq!(collection.waits_until, Some(1001 + HOUR));
+        collection.set_selectors(Some(Arc::new([])));
+        collection.merge((&view(0..0), &none), (1002, WEEK), false);
+        assert_eq!(collection.exports().count(), 0);
+    }
+
+    /// Before the graph is known, nobody knows what is collected.
+    #[test]
+    fn nothing_vanishes_before_the_first_graph() {
+        let (mut collection, none) = (Collection::default(), RangeView::default());
+        collection.merge((&view(0..3), &none), (1000, WEEK), false);
+        assert!(!collection.merge((&view(0..0), &none), (1001, WEEK), false));
+        assert_eq!(collection.exports().count(), 3);
+    }
+
+    /// `steadfast world forget HOST` withdraws all exports of the host, until the host exports again.
+    #[test]
+    fn a_forgotten_host_exports_nothing_until_it_returns() {
+        let mut collection = store(&["*"]);
         let mut gone = RangeView::default();
-        collection.merge((&view(0..1), &gone), (1000, WEEK), false);
+        let mut seen = view(0..1);
+        collection.merge((&seen, &gone), (1000, WEEK), false);
         let key = keys::tombstone("h0");
         let entry = Entry {
             key: key.clone(),
             value: vec![],
-            create_revision: 1,
-            mod_revision: 1,
+            create_revision: 7,
+            mod_revision: 7,
             lease: None,
         };
         gone.entries.insert(key, entry);
-        assert!(collection.merge((&view(0..1), &gone), (1001, WEEK), false));
+        assert!(collection.merge((&seen, &gone), (1001, WEEK), false));
         assert!(collection.exports().next().is_none());
+        seen.entries.values_mut().for_each(|it| it.mod_revision = 8);
+        assert!(collection.merge((&seen, &gone), (1002, WEEK), false));
+        assert_eq!(collection.exports().count(), 1);
     }
 
     fn clocks(unix: u64, boot: &str, since_boot: u64) -> HostClocks {

@@ -81,6 +81,19 @@ pub fn host_status(host: &str) -> String {
     format!("hosts/{}/status", encode_name(host))
 }
 
+/// Returns the key that records that a host has been part of the cluster. It has no lease.
+#[must_use]
+pub fn host_known(host: &str) -> String {
+    format!("hosts/{}/known", encode_name(host))
+}
+
+/// Returns the encoded name of the host of a key below `hosts/` that only a running host has: one under its lease.
+#[must_use]
+pub fn running_host(key: &str) -> Option<&str> {
+    let (host, what) = key.strip_prefix(HOSTS)?.split_once('/')?;
+    (what != "known").then_some(host)
+}
+
 /// Returns the key of the generation that a host should run.
 #[must_use]
 pub fn want(host: &str) -> String {

@@ -6,8 +6,8 @@
 //!
 //! Reading order: this file (the interface), `keys` (the names of keys), `embedded/`, `folder`, `etcd`, `records` (the
 //! JSON values), `follower` (a view of a range that survives lost watches), `permits` (the rule of semaphores and
-//! rolls), `host_lease`, `tickets` and `permit_guard` (the permits of one host), `collection` (the exports
-//! that one host uses).
+//! rolls), `host_lease`, `tickets` and `permit_guard` (the permits of one host), `selector` and `collection`
+//! (the exports that one host uses).
 
 pub mod bundle;
 pub mod collection;
@@ -21,6 +21,7 @@ pub mod keys;
 pub mod permit_guard;
 pub mod permits;
 pub mod records;
+pub mod selector;
 pub mod tickets;
 
 pub use embedded::{BootClock, EmbeddedWorld, boot_time};

@@ -25,6 +25,15 @@ pub struct HostMeta {
     pub facts: BTreeMap<String, String>,
 }
 
+/// The record of a host that has been part of the cluster (`hosts/HOST/known`), until it is forgotten.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownHost {
+    /// The version of this record.
+    pub schema: u32,
+    /// The time of its first start, in seconds since 1970.
+    pub since: u64,
+}
+
 /// The status of a host (`hosts/HOST/status`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostStatus {
@@ -54,6 +63,9 @@ pub struct HostStatus {
     /// The time of this record, in seconds since 1970.
     pub since: u64,
 }
+
+/// The longest time over which the hosts of a wave are spread, in seconds. A host counts a longer one as this.
+pub const LONGEST_SPLAY: u64 = 3600;
 
 /// The generation that a host should run (`want/HOST`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -154,7 +166,7 @@ macro_rules! versioned {
         }
     })* };
 }
-versioned!(HostMeta, HostStatus, Want, DeployLease, ExportRecord, KvRecord, Tombstone);
+versioned!(HostMeta, KnownHost, HostStatus, Want, DeployLease, ExportRecord, KvRecord, Tombstone);
 
 /// Reads the record of an entry; none if the value is no such record of this version.
 #[must_use]

@@ -43,7 +43,7 @@ fn export(host: &str, module: &str) -> CollectedExport {
         name: "key".to_owned(),
         fields: BTreeMap::new(),
     };
-    CollectedExport { host: host.to_owned(), record }
+    CollectedExport { host: host.to_owned(), record, has_vanished: false }
 }
 
 /// A collected resource of a module has the instance in its identity; a module that is no instance is left out.
@@ -134,7 +134,7 @@ fn contradicting_exports_are_left_out() {
             name: path.to_owned(),
             fields: BTreeMap::from(fields),
         };
-        CollectedExport { host: host.to_owned(), record }
+        CollectedExport { host: host.to_owned(), record, has_vanished: false }
     };
     let tree = Tree::new(&[(
         "web.yaml",

@@ -1,6 +1,7 @@
 //! Arguments of the commands for many hosts: `fleet`, `world`, `bundle`, `deploy`.
 
 use crate::config;
+use crate::world::records::LONGEST_SPLAY;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -166,7 +167,7 @@ pub struct Deploy {
     #[arg(long, value_name = "SIZE", default_value = "10%")]
     pub wave: String,
     /// Time within which the hosts of a wave start, each at its own moment
-    #[arg(long, value_name = "TIME", value_parser = config::span)]
+    #[arg(long, value_name = "TIME", value_parser = splay)]
     pub splay: Option<u64>,
     /// Time that a wave may take until all of its hosts are converged
     #[arg(long, value_name = "TIME", value_parser = config::span, default_value = "15m")]
@@ -174,4 +175,13 @@ pub struct Deploy {
     /// The world.
     #[command(flatten)]
     pub world: WorldOf,
+}
+
+/// Reads the time over which the hosts of a wave are spread.
+fn splay(text: &str) -> Result<u64, String> {
+    let seconds = config::span(text)?;
+    if seconds > LONGEST_SPLAY {
+        return Err("expected at most 1h".to_owned());
+    }
+    Ok(seconds)
 }

@@ -3,7 +3,7 @@
 use super::{in_time, with_world};
 use crate::cli::args::{Fleet, FleetCommand, FleetShow, FleetWait};
 use crate::cli::exit::Exit;
-use crate::cli::output::{out_json, plain, print};
+use crate::cli::output::{error, out_json, plain, print};
 use crate::world::bundle::matches_pattern;
 use crate::world::permits::{Ticket, judge_tickets};
 use crate::world::records::{HostMeta, HostStatus, Want, read_record, unix_seconds};
@@ -95,14 +95,15 @@ pub(super) fn number(status: &HostStatus, name: &str) -> u64 {
     status.counts.get(name).copied().unwrap_or_default()
 }
 
-/// Reads all hosts: those that run, and those that should run a generation.
+/// Reads all hosts: those that run, those that have run and were not forgotten, and those that should run a
+/// generation.
 pub(super) async fn read_hosts(world: &dyn World) -> Result<BTreeMap<String, Host>, WorldError> {
     let mut hosts: BTreeMap<String, Host> = BTreeMap::new();
     for entry in in_time(world.list(keys::HOSTS)).await?.entries {
         let Some(parts) = keys::split_key(&entry.key) else { continue };
         let [_, name, what] = parts.as_slice() else { continue };
         let host = hosts.entry(name.clone()).or_default();
-        host.alive = true;
+        host.alive |= keys::running_host(&entry.key).is_some();
         match what.as_str() {
             "meta" => host.meta = read_record(&entry),
             "status" => host.status = read_record(&entry),
@@ -213,10 +214,7 @@ fn show_host(args: &FleetShow) -> Exit {
         let hosts = read_hosts(world.as_ref()).await?;
         let Some(host) = hosts.get(&args.host) else {
             let hint = "`steadfast fleet` lists the hosts";
-            crate::cli::output::error(
-                format!("no host is named `{}`", plain(&args.host)),
-                Some(hint),
-            );
+            error(format!("no host is named `{}`", plain(&args.host)), Some(hint));
             return Ok(Exit::Failed);
         };
         if args.json {
@@ -248,11 +246,16 @@ fn wait_for(args: &FleetWait) -> Exit {
                     status.converged && status.generation.starts_with(&args.generation)
                 })
             };
-            let missing: Vec<_> = asked.filter(|(_, host)| !is_there(host)).collect();
-            if missing.is_empty() && !hosts.is_empty() {
+            let asked: Vec<_> = asked.collect();
+            let missing: Vec<_> = asked.iter().filter(|(_, host)| !is_there(host)).collect();
+            if missing.is_empty() && !asked.is_empty() {
                 return Ok(Exit::Well);
             }
             if Instant::now() >= until {
+                if asked.is_empty() {
+                    let what = format!("no host matches `{}`", plain(&args.hosts));
+                    error(what, Some("`steadfast fleet` lists the hosts"));
+                }
                 for (name, host) in missing {
                     print(format!("  {}: {}", plain(name), plain(&words_of(host))));
                 }

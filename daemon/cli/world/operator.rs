@@ -34,8 +34,8 @@ fn forget_host(args: &WorldForget) -> Exit {
     with_world(&args.world, async |world, _| {
         let world = world.as_ref();
         let part = keys::encode_name(&args.host);
-        let alive = in_time(world.list(&format!("{}{part}/", keys::HOSTS))).await?.entries;
-        if !alive.is_empty() {
+        let of_host = in_time(world.list(&format!("{}{part}/", keys::HOSTS))).await?.entries;
+        if of_host.iter().any(|entry| keys::running_host(&entry.key).is_some()) {
             let what =
                 format!("the host `{}` is running: stop its daemon first", plain(&args.host));
             error(what, Some("`steadfast fleet` shows the hosts"));
@@ -44,7 +44,7 @@ fn forget_host(args: &WorldForget) -> Exit {
         let stone = Tombstone { schema: SCHEMA, by: operator_name(), since: unix_seconds() };
         in_time(world.put(&keys::tombstone(&args.host), write_record(&stone), None)).await?;
         let mut number = 0;
-        for prefix in [keys::EXPORTS, keys::VALUES] {
+        for prefix in [keys::EXPORTS, keys::VALUES, keys::HOSTS] {
             number += delete_keys(world, &format!("{prefix}{part}/"), |_| true).await?;
         }
         number += delete_keys(world, &keys::want(&args.host), |key| key == keys::want(&args.host))

@@ -9,8 +9,8 @@ use crate::config::ast::{ResourceSpots, Spans};
 use crate::config::problem::code::Code;
 use crate::config::problem::location::{Element, Location};
 use crate::config::problem::{Problem, quoted};
-use crate::world::bundle::matches_pattern;
 use crate::world::records::{ExportRecord, ExportedField, SCHEMA};
+use crate::world::selector::CollectionSelector;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path};
@@ -24,6 +24,8 @@ pub struct CollectedExport {
     pub host: String,
     /// The exported resource.
     pub record: ExportRecord,
+    /// True if the export has vanished: it is not collected, and a collection with `on_remove: delete` removes it.
+    pub has_vanished: bool,
 }
 
 impl Validator<'_> {
@@ -44,7 +46,6 @@ impl Validator<'_> {
             read_world_values(file, &prefix, spots, self.kinds);
             collects.extend(std::mem::take(&mut file.collects).into_iter().map(|it| (number, it)));
         }
-        self.collects = !collects.is_empty();
         let mut collected: BTreeMap<String, Vec<Resource>> = BTreeMap::new();
         let mut seen = BTreeSet::new();
         for (number, collect) in collects {
@@ -53,13 +54,17 @@ impl Validator<'_> {
             if self.problems.errors() > errors {
                 continue;
             }
-            let is_asked = |export: &&CollectedExport| {
-                let record = &export.record;
-                record.kind == collect.kind
-                    && collect.from.iter().any(|pattern| matches_pattern(pattern, &export.host))
-            };
+            let selector =
+                CollectionSelector { kind: collect.kind.clone(), from: collect.from.clone() };
+            let is_asked =
+                |export: &&CollectedExport| selector.selects(&export.host, &export.record.kind);
             for export in known.unwrap_or_default().iter().filter(is_asked) {
                 match make_collected(spec, &collect, export) {
+                    Ok(resource) if export.has_vanished => {
+                        let name = format!("{}[{}]", spec.kind, resource.name);
+                        let identity = format!("{}/{name}", instance_of(export));
+                        self.vanished.insert(identity.into());
+                    }
                     Ok(resource) => {
                         let instance = instance_of(export);
                         let key = (instance.clone(), spec.kind, resource.name.clone());
@@ -67,10 +72,12 @@ impl Validator<'_> {
                         let resource = seen.insert(key).then_some(resource);
                         collected.entry(instance).or_default().extend(resource);
                     }
+                    Err(_) if export.has_vanished => {}
                     // A host that exports nonsense must not stop the others.
                     Err(why) => self.problems.push(uncollected(export, &why)),
                 }
             }
+            self.collections.insert(selector);
         }
         for (instance, resources) in collected {
             files.push(GraphFile { resources, instance, ..GraphFile::default() });
@@ -292,7 +299,7 @@ fn collected_value(takes: FieldType, field: &ExportedField) -> Option<Value> {
 
 /// Returns the instance to which a collected resource belongs: `@web1`, or `@web1/shop` of a module.
 fn instance_of(export: &CollectedExport) -> String {
-    let CollectedExport { host, record } = export;
+    let CollectedExport { host, record, .. } = export;
     if record.module.is_empty() { format!("@{host}") } else { format!("@{host}/{}", record.module) }
 }
 

@@ -224,6 +224,12 @@ impl Metas {
         u32::try_from(number).ok().map(WindowId)
     }
 
+    /// Returns the probe that decides if the members of a roll are healthy.
+    pub(in crate::config) fn probe_of_roll(&self, window: WindowId) -> Option<&str> {
+        let (_, window) = self.windows.get(usize::try_from(window.0).ok()?)?;
+        window.gate()?.healthy.as_deref()
+    }
+
     /// Converts the metaparameters of one resource.
     pub(in crate::config) fn make(
         &mut self,
@@ -262,7 +268,11 @@ impl Metas {
         }
         if let Some(map) = fields.text_map("roll") {
             match read_roll(&map) {
-                Ok(roll) => permits.roll = Some(roll),
+                Ok(mut roll) => {
+                    let prefix = prefix_of(identity);
+                    roll.healthy = roll.healthy.map(|probe| format!("{prefix}{probe}"));
+                    permits.roll = Some(roll);
+                }
                 Err(problem) => say("roll", problem),
             }
         }
@@ -296,6 +306,12 @@ impl Metas {
         };
         Own { meta, rewatch, autoedge, autogroup, delete, protect }
     }
+}
+
+/// Returns the prefix of the module in an identity, such as `shop/`; empty outside of modules.
+fn prefix_of(identity: &str) -> &str {
+    let head = identity.split('[').next().unwrap_or_default();
+    head.rfind('/').map_or("", |at| &identity[..=at])
 }
 
 /// Returns the index of a field's value in a list of known words; reports another value.

@@ -28,12 +28,13 @@ use super::problem::location::{DocumentInfo, Element, Location, SourceMap};
 use super::problem::{Problem, Problems, Severity, quoted};
 use super::source_file::SourceFile;
 use super::{Aliases, LoadedGraph, Options, Origin};
+use crate::world::selector::CollectionSelector;
 use edges::DraftEdge;
 pub(super) use identities::wrong_name;
 use identities::{declared_twice, definitions, with_loop_hint};
 use metaparams::{Delete, Metas, Own};
 use semaphores::{Refused, Semaphores};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use steadfast_engine::Meta;
@@ -103,8 +104,10 @@ pub(super) struct Validator<'a> {
     pub(super) suggested: usize,
     pub(super) wants_origins: bool,
     pub(super) origins: Vec<Origin>,
-    /// True if a file collects resources of other hosts.
-    pub(super) collects: bool,
+    /// The selections of the collections of other hosts' resources.
+    pub(super) collections: BTreeSet<CollectionSelector>,
+    /// The collected resources whose exports have vanished.
+    pub(super) vanished: HashSet<Arc<str>>,
     pub(super) claims: HashMap<HostObject, usize>,
     /// The objects of shared claims, and the memberships of groups, with the claiming vertices.
     pub(super) shared: Vec<(HostObject, usize)>,
@@ -157,7 +160,8 @@ pub(super) fn check(
         suggested: 0,
         wants_origins: options.origins,
         origins: Vec::new(),
-        collects: false,
+        collections: BTreeSet::new(),
+        vanished: HashSet::new(),
         claims: HashMap::new(),
         shared: Vec::new(),
         edited: Vec::new(),
@@ -194,6 +198,7 @@ pub(super) fn check(
         checker.module_edges(&file.module_edges, number);
     }
     checker.check_declared_exports();
+    checker.check_probes_of_rolls();
     let mut ties = checker.sorted_ties();
     if checker.refuse_cycles(&ties) {
         checker.add_automatic_edges(&mut ties);

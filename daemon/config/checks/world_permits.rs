@@ -1,8 +1,10 @@
 //! Permits of the world in metaparameters: semaphores of all hosts (`sema: ["world:ID:N"]`) and rolling changes
 //! (`roll`).
 
+use super::Validator;
 use crate::config::maintenance_window::Gate;
 use crate::config::problem::code::Code;
+use crate::config::problem::location::{Element, Location};
 use crate::config::problem::{Problem, quoted};
 use std::time::Duration;
 use steadfast_resources::ResourceId;
@@ -39,6 +41,38 @@ impl Permits {
         let text = format!("the semaphore {}", names.collect::<Vec<_>>().join(", "));
         let (settle, healthy, stops_on_failure) = (None, None, false);
         Some((text, Gate { permits: self.semaphores, settle, healthy, stops_on_failure }))
+    }
+}
+
+impl Validator<'_> {
+    /// Reports each roll whose `healthy` is no declared probe with a truth value as its answer.
+    pub(super) fn check_probes_of_rolls(&mut self) {
+        let mut problems = Vec::new();
+        for vertex in &self.vertices {
+            let probe = vertex.meta.window.and_then(|window| self.metas.probe_of_roll(window));
+            let Some(probe) = probe else { continue };
+            let shown = quoted(probe);
+            let declared = self.numbers.get(probe).and_then(|number| self.vertices.get(*number));
+            let problem = match declared.map(|it| it.resource.as_ref()) {
+                None => {
+                    let what =
+                        format!("`healthy` of `roll` names `{shown}`, which is not declared");
+                    Problem::new(Code::Meta, what)
+                        .hint("declare the probe with `type: bool`, in the same module as the roll")
+                }
+                Some(Some(resource)) if !resource.sends_key("bool") => {
+                    let what =
+                        format!("`healthy` of `roll` names `{shown}`, which answers no bool");
+                    Problem::new(Code::Meta, what).hint("write `type: bool` in the probe")
+                }
+                Some(_) => continue,
+            };
+            let Location { file, part: Element::Name(index) } = vertex.at else { continue };
+            problems.push(
+                problem.at(self.atlas.place(Location { file, part: Element::Meta(index, "roll") })),
+            );
+        }
+        problems.into_iter().for_each(|problem| self.problems.push(problem));
     }
 }
 

@@ -104,7 +104,9 @@ pub(in crate::driver) fn plan_removals(
     let claims = leaving.iter().any(|(_, owned)| is_deletable(owned)).then(|| Claims::of(loaded));
     let mut removal_vertices = BTreeMap::new();
     for (identity, owned) in leaving {
-        let explicit = terms.explicit || approved(&identity, &owned);
+        // `on_remove: delete` of a collection is the consent to the removal of what others withdraw.
+        let is_withdrawn = loaded.vanished.contains(&identity);
+        let explicit = terms.explicit || is_withdrawn || approved(&identity, &owned);
         let disposition = match disposition(loaded, &owned, explicit) {
             Disposition::Removed => add_removal_vertex(
                 loaded,

@@ -4,7 +4,8 @@ use super::host_world::{HostWorld, Views, store_file};
 use crate::config::CollectedExport;
 use crate::store::retention_clock::{boot_id, since_boot};
 use crate::world::collection::{Collection, HostClocks, USUAL_GONE_AFTER};
-use crate::world::records::unix_seconds;
+use crate::world::records::{ExportRecord, unix_seconds};
+use crate::world::selector::CollectionSelector;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -28,15 +29,26 @@ pub(super) fn store(collection: &Collection, directory: &Path) {
     store_file(directory, FILE, serde_json::to_string(collection).unwrap_or_default());
 }
 
-/// Returns the exports for the graph.
+/// Returns the exports for the graph, and those that have vanished lately.
 pub(super) fn exports(collection: &Collection) -> Arc<[CollectedExport]> {
-    let export =
-        |(host, record): (String, &_)| CollectedExport { host, record: Clone::clone(record) };
-    collection.exports().map(export).collect()
+    let export = |has_vanished| {
+        move |(host, record): (String, &ExportRecord)| CollectedExport {
+            host,
+            record: record.clone(),
+            has_vanished,
+        }
+    };
+    let known = collection.exports().map(export(false));
+    known.chain(collection.former_exports().map(export(true))).collect()
 }
 
-/// Updates a collection from the views. Returns true if the exports for the graph have changed.
-pub(super) fn update(collection: &mut Collection, host: &HostWorld, views: &Views) -> bool {
+/// Updates a collection from the views and the selections of the graph. Returns true if the exports for the graph have changed.
+pub(super) fn update(
+    collection: &mut Collection,
+    selectors: Option<Arc<[CollectionSelector]>>,
+    (host, views): (&HostWorld, &Views),
+) -> bool {
+    collection.set_selectors(selectors);
     let (seen, gone) = (views.exports.borrow().clone(), views.gone.borrow().clone());
     // A view that was never read says nothing; a stale one says nothing new.
     if seen.revision == 0 || seen.stale.is_some() {

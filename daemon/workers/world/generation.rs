@@ -10,7 +10,7 @@ use crate::workers::Shared;
 use crate::workers::graph::loader::ReloadCause;
 use crate::world::bundle::{self, Bundle, BundleError, Expected, MAX_BUNDLE_BYTES};
 use crate::world::keys;
-use crate::world::records::{Want, read_record, unix_seconds};
+use crate::world::records::{LONGEST_SPLAY, Want, read_record, unix_seconds};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -28,9 +28,6 @@ const STATE: &str = "bundle.json";
 const TRUSTED: &str = "/etc/steadfast/trusted";
 /// The pause before a rejected or unreachable bundle is tried again.
 const AGAIN: Duration = Duration::from_mins(1);
-/// The longest delay of a start.
-const LONGEST_SPLAY: u64 = 3600;
-
 /// The bundle that ran last.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct LastRun {

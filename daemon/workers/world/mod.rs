@@ -100,9 +100,11 @@ async fn work(shared: &Arc<Shared>, life: &WorkerContext) -> Result<(), Failure>
                 collection.note_hosts(&range, &collection::clocks());
             }
         }
-        if collection::update(&mut collection, &host, &views) {
+        let selectors = shared.graph.collections();
+        let collects = selectors.as_ref().is_some_and(|it| !it.is_empty());
+        if collection::update(&mut collection, selectors, (&host, &views)) {
             shared.graph.set_exports(collection::exports(&collection));
-            if shared.graph.is_collecting() {
+            if collects {
                 shared.graph.reload(super::graph::loader::ReloadCause::Nobody);
             }
             collection::store(&collection, &shared.state_directory);

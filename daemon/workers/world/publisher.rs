@@ -4,8 +4,8 @@ use super::host_world::HostWorld;
 use crate::api::{self, Status};
 use crate::driver::{DriverEvent, Query};
 use crate::workers::Shared;
-use crate::world::records::{HostMeta, HostStatus, SCHEMA, unix_seconds, write_record};
-use crate::world::{LeaseId, World, bundle, keys};
+use crate::world::records::{HostMeta, HostStatus, KnownHost, SCHEMA, unix_seconds, write_record};
+use crate::world::{Compare, LeaseId, Operation, Transaction, World, bundle, keys};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,6 +54,7 @@ impl Publisher {
         known: Option<(Status, String)>,
     ) {
         if !self.has_meta {
+            self.note_host(world, host.host()).await;
             let value = write_record(&own_meta());
             match world.put(&keys::host_meta(host.host()), value, Some(lease)).await {
                 Ok(_) => self.has_meta = true,
@@ -75,6 +76,21 @@ impl Publisher {
         match world.put(&keys::host_status(host.host()), value, Some(lease)).await {
             Ok(_) => self.last = Some((status, Instant::now())),
             Err(error) => tracing::debug!(%error, "the status of this host was not published"),
+        }
+    }
+}
+
+impl Publisher {
+    /// Records that this host is part of the cluster: without a lease it counts as lost, until it is forgotten.
+    async fn note_host(&self, world: &dyn World, host: &str) {
+        let key = keys::host_known(host);
+        let record = KnownHost { schema: SCHEMA, since: unix_seconds() };
+        let note = Transaction {
+            conditions: vec![Compare::CreateRevision(key.clone(), 0)],
+            operations: vec![Operation::Put(key, write_record(&record), None)],
+        };
+        if let Err(error) = world.transact(note).await {
+            tracing::debug!(%error, "this host was not recorded in the world");
         }
     }
 }

@@ -92,6 +92,7 @@ fn twenty_thousand_exports_are_expanded() {
             name: format!("x{}", number % 20),
             fields: BTreeMap::new(),
         },
+        has_vanished: false,
     };
     let exports = Some((0..20_000).map(export).collect());
     let folder = tempfile::tempdir().unwrap();

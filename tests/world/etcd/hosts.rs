@@ -1,6 +1,7 @@
 //! Daemons on a real cluster: values and permits over faults of the members.
 
 use super::cluster::{Cluster, until_ready};
+use super::network::Network;
 use crate::hosts::site::Site;
 use steadfast::world::EtcdWorld;
 
@@ -83,4 +84,30 @@ fn the_examples_of_mgmt_play_on_a_cluster() {
         let (_cluster, mut site) = start();
         play(&mut site);
     }
+}
+
+/// A host behind a cut network hears nothing, and no connection is refused: it goes on, and follows again afterwards.
+#[test]
+fn a_host_behind_a_cut_network_goes_on() {
+    let network = Network::start();
+    let cluster = Cluster::start_at(&network.addresses(), &[]);
+    let world = EtcdWorld::new(cluster.settings("test"));
+    tokio::runtime::Runtime::new().unwrap().block_on(until_ready(&world));
+    let endpoints: Vec<_> = cluster.members.iter().map(|member| member.client.clone()).collect();
+    let endpoints = endpoints.join(", ");
+    let mut site = Site::with_world(&format!("etcd: {{cluster: test, endpoints: [{endpoints}]}}"));
+    site.graph("a", WRITER);
+    site.graph("b", READER);
+    site.start("a");
+    site.start("b");
+    site.wait_for_file("b/f", "1");
+    (0..3).for_each(|number| network.cut(number, true));
+    site.wait_until("the status names the world", || {
+        site.ask_daemon("b", &["status"]).1.contains("world: stale")
+    });
+    std::fs::remove_file(site.path("b/f")).unwrap();
+    site.wait_for_file("b/f", "1");
+    site.graph("a", &WRITER.replace("\"1\"", "\"2\""));
+    (0..3).for_each(|number| network.cut(number, false));
+    site.wait_for_file("b/f", "2");
 }

@@ -1,8 +1,9 @@
 //! Bundles and deploys on three hosts.
 
 use super::site::Site;
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::DirBuilderExt as _;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 fn openssl(site: &Site, words: &[&str]) {
     let words =
@@ -159,4 +160,91 @@ fn two_deploys_exclude_each_other() {
     });
     site.signal("b", "-CONT");
     assert!(site.ask("a", &["world", "list", "deploy/"]).1.is_empty(), "the lease is given back");
+}
+
+/// A rollback is the old content under a higher sequence.
+#[test]
+fn a_rollback_is_a_higher_sequence() {
+    let site = site_of(&["a"], "state/bundles/current");
+    for (content, sequence) in [("old", "10"), ("new", "11"), ("old", "12")] {
+        let bundle = make(&site, content, sequence, &[]);
+        let (code, text) = site.ask("a", &["deploy", &bundle]);
+        assert_eq!(code, 0, "{text}");
+        assert!(text.contains(&format!("1 hosts run sequence {sequence}")), "{text}");
+    }
+    assert_eq!(site.read("target"), "old\nnew\nold\n");
+}
+
+/// With `--splay` each host of a wave starts at its own moment, within the time.
+#[test]
+fn a_splay_spreads_the_hosts_of_a_wave() {
+    let site = site();
+    let bundle = make(&site, "$(date +%s)", "10", &[]);
+    let (code, text) = site.ask("a", &["deploy", &bundle, "--splay", "20s", "--wave", "3"]);
+    assert_eq!(code, 0, "{text}");
+    let times: Vec<u64> = site.read("target").lines().map(|it| it.parse().unwrap()).collect();
+    let (first, last) = (times.iter().min().unwrap(), times.iter().max().unwrap());
+    assert!(times.len() == 3 && last - first >= 2, "{times:?}");
+    let (code, text) = site.ask("a", &["deploy", &bundle, "--splay", "2h"]);
+    assert_eq!(code, 64, "{text}");
+    assert!(text.contains("at most 1h"), "{text}");
+}
+
+/// Serves a folder over https, with a certificate that its own authority has signed.
+const SERVER: &str = r#"
+import http.server, os, ssl, sys
+os.chdir(sys.argv[1])
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(sys.argv[2] + "/server.pem", sys.argv[2] + "/server.key")
+server.socket = context.wrap_socket(server.socket, server_side=True)
+print(server.server_port, flush=True)
+server.serve_forever()
+"#;
+
+/// A host fetches its bundle over https, from a server that its trusted certificates verify.
+#[test]
+fn a_bundle_comes_over_https() {
+    let mut site = site_of(&["a"], "state/bundles/current");
+    for words in [
+        "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=ca -keyout $SITE/ca.key -out $SITE/ca.pem",
+        "req -newkey rsa:2048 -nodes -subj /CN=localhost -addext subjectAltName=DNS:localhost \
+         -keyout $SITE/server.key -out $SITE/server.csr",
+        "x509 -req -in $SITE/server.csr -CA $SITE/ca.pem -CAkey $SITE/ca.key -days 2 \
+         -copy_extensions copy -out $SITE/server.pem",
+    ] {
+        openssl(&site, &words.split_whitespace().collect::<Vec<_>>());
+    }
+    let folder = site.path("");
+    let mut server = Command::new("setpriv");
+    server
+        .args(["--pdeathsig", "KILL", "python3", "-c", SERVER])
+        .arg(folder.join("bundles"))
+        .arg(&folder);
+    let mut server = server.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut port = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut port).unwrap();
+    let settings = site.path("a/steadfast.yaml");
+    let text = std::fs::read_to_string(&settings).unwrap();
+    let address = format!("  bundles: https://localhost:{}\n", port.trim());
+    let lines = text.lines().filter(|line| !line.trim().starts_with("bundles:"));
+    let text = lines.map(|line| format!("{line}\n")).collect::<String>() + &address;
+    std::fs::write(&settings, text).unwrap();
+    site.kill("a");
+    site.start_with("a", &[("SSL_CERT_FILE", &site.path("ca.pem").display().to_string())]);
+    let bundle = make(&site, "one", "10", &[]);
+    std::fs::copy(&bundle, site.path("bundles/site-10.tar")).unwrap();
+    let (code, text) = site.ask("a", &["deploy", &bundle]);
+    assert_eq!(code, 0, "{text}");
+    assert_eq!(site.read("target"), "one\n");
+    // A server with another authority is not believed.
+    site.kill("a");
+    site.start("a");
+    let bundle = make(&site, "two", "11", &[]);
+    std::fs::copy(&bundle, site.path("bundles/site-11.tar")).unwrap();
+    let (code, text) = site.ask("a", &["deploy", &bundle, "--timeout", "30s"]);
+    assert_eq!(code, 1, "{text}");
+    assert_eq!(site.read("target"), "one\n");
+    server.kill().unwrap();
+    server.wait().unwrap();
 }

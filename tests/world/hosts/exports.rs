@@ -115,3 +115,76 @@ fn dangerous_collections_are_refused() {
         assert!(text.contains("graph.yaml:"), "{text}");
     }
 }
+
+const NAMES: &str = "graph: g\nresources:\n  noop:\n  - {name: y, export: true}\n";
+
+/// `on_remove: delete` of a collection is the consent: a withdrawn export takes its object along without a reload.
+#[test]
+fn a_withdrawn_export_removes_its_object_with_consent() {
+    let mut site = Site::with_file();
+    let offers = |names: &str| {
+        let each = names
+            .split(' ')
+            .map(|it| format!("  - {{name: {it}, export: true, path: /x/{it}, content: {it}}}\n"));
+        format!("graph: g\nresources:\n  file:\n{}", each.collect::<String>())
+    };
+    site.graph("a", &offers("one two"));
+    site.graph(
+        "b",
+        "graph: g\ncollect:\n\
+         - {kind: file, fields: [path, content], below: $DIR/gone, meta: {on_remove: delete}}\n\
+         resources:\n  file: [{name: gone, path: $DIR/gone/, state: exists}]\n",
+    );
+    site.graph(
+        "c",
+        "graph: g\ncollect:\n- {kind: file, fields: [path, content], below: $DIR/kept}\n\
+         resources:\n  file: [{name: kept, path: $DIR/kept/, state: exists}]\n",
+    );
+    for host in ["a", "b", "c"] {
+        site.start(host);
+    }
+    site.wait_for_file("b/gone/one", "one");
+    site.wait_for_file("b/gone/two", "two");
+    site.wait_for_file("c/kept/one", "one");
+    // A start that knows no exports any more removes nothing.
+    site.kill("b");
+    std::fs::remove_file(site.path("b/state/world-exports.json")).unwrap();
+    site.start("b");
+    site.wait_until("the daemon answers", || site.ask_daemon("b", &["status"]).0 == 0);
+    assert_eq!(
+        (site.read("b/gone/one").as_str(), site.read("b/gone/two").as_str()),
+        ("one", "two")
+    );
+    site.graph("a", &offers("two"));
+    site.wait_until("the reload is done", || site.ask_daemon("a", &["reload"]).0 == 0);
+    site.wait_until("the object is removed", || !site.path("b/gone/one").exists());
+    assert_eq!(site.read("b/gone/two"), "two");
+    site.wait_until("the collected resource is forgotten", || {
+        site.ask_daemon("c", &["show", "@a/file[one]"]).0 != 0
+    });
+    assert_eq!(site.read("c/kept/one"), "one", "without `on_remove` the object stays");
+}
+
+/// A forgotten host that is started again is collected again, and counts as part of the fleet until it is forgotten.
+#[test]
+fn a_forgotten_host_returns() {
+    let mut site = Site::with_file();
+    site.graph("a", NAMES);
+    site.graph("b", "graph: g\ncollect: [{kind: noop}]\nresources: {noop: [{name: x}]}\n");
+    site.start("a");
+    site.start("b");
+    let is_there = |site: &Site| site.ask_daemon("b", &["show", "@a/noop[y]"]).0 == 0;
+    site.wait_until("the export is collected", || is_there(&site));
+    site.kill("a");
+    site.wait_until("the host is lost", || site.ask("b", &["fleet"]).1.contains("a: lost"));
+    assert_eq!(site.ask("b", &["fleet"]).0, 1, "a lost host is a failure");
+    site.wait_until("the host is forgotten", || site.ask("b", &["world", "forget", "a"]).0 == 0);
+    site.wait_until("the export is gone", || !is_there(&site));
+    assert!(!site.ask("b", &["fleet"]).1.contains("a:"));
+    site.start("a");
+    site.wait_until("the export is collected again", || is_there(&site));
+    let (code, text) =
+        site.ask("b", &["fleet", "wait", "--generation", "x", "--hosts", "z*", "--timeout", "1s"]);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("no host matches `z*`"), "{text}");
+}

@@ -81,10 +81,16 @@ impl Site {
 
     /// Starts the daemon of a host.
     pub(crate) fn start(&mut self, host: &str) {
+        self.start_with(host, &[]);
+    }
+
+    /// Starts the daemon of a host with environment variables.
+    pub(crate) fn start_with(&mut self, host: &str, variables: &[(&str, &str)]) {
         let folder = self.path(host);
         let log =
             std::fs::File::options().create(true).append(true).open(folder.join("log")).unwrap();
         let mut command = self.command(host, &["run"]);
+        command.envs(variables.iter().copied());
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         self.daemons.insert(host.to_owned(), command.spawn().unwrap());
     }

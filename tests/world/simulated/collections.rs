@@ -9,6 +9,7 @@ use std::time::Duration;
 use steadfast::world::collection::{Collection, HostClocks};
 use steadfast::world::follower::{RangeView, follow_range};
 use steadfast::world::records::{ExportRecord, SCHEMA, write_record};
+use steadfast::world::selector::CollectionSelector;
 use steadfast::world::{World, keys};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -200,6 +201,9 @@ async fn play(seed: u64) -> usize {
         let before = used(&collection);
         let known = view.borrow().clone();
         if known.revision > 0 && known.stale.is_none() {
+            let selector =
+                CollectionSelector { kind: "noop".to_owned(), from: vec!["*".to_owned()] };
+            collection.set_selectors(Some(Arc::new([selector])));
             collection.update((&known, &none), (&clocks.read(), GONE_AFTER), false);
         }
         let after = used(&collection);

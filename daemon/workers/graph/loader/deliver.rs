@@ -66,7 +66,7 @@ impl ReloadRequest {
         let texts: Arc<[Text]> = std::mem::take(&mut graph.texts).into();
         let generation = GraphVersion::of(&graph);
         lock(&this.hash).clone_from(&generation.hash);
-        this.collects.store(graph.collects, Ordering::SeqCst);
+        *lock(&this.collections) = Some(Arc::clone(&graph.collections));
         // A graph without texts is a repeated one.
         let number =
             if texts.is_empty() { 0 } else { this.handed.fetch_add(1, Ordering::SeqCst) + 1 };

@@ -24,6 +24,7 @@ use crate::workers::errors::GraphError;
 use crate::workers::graph::fact_watch::FactWatch;
 use crate::workers::reporting::sd_notify;
 use crate::workers::requests::queue::Requests;
+use crate::world::selector::CollectionSelector;
 use latest_graph::LatestGraph;
 use live::LiveGraph;
 use std::collections::BTreeSet;
@@ -131,8 +132,8 @@ struct ReloadRequest {
     exports: Mutex<Option<Arc<[CollectedExport]>>>,
     /// The hash of the delivered graph.
     hash: Mutex<String>,
-    /// True if the delivered graph collects exports.
-    collects: AtomicBool,
+    /// The collections of the delivered graph; none before the first one.
+    collections: Mutex<Option<Arc<[CollectionSelector]>>>,
     /// The facts and probes that the running graph uses.
     live: LiveGraph,
     /// The last read of the files.
@@ -196,7 +197,7 @@ impl GraphLoader {
             rejected: Mutex::default(),
             exports: Mutex::default(),
             hash: Mutex::default(),
-            collects: AtomicBool::new(false),
+            collections: Mutex::default(),
             live: LiveGraph::new(),
             last_read: Mutex::default(),
         }))
@@ -224,9 +225,9 @@ impl GraphLoader {
         lock(&self.0.hash).clone()
     }
 
-    /// Returns true if the graph collects exports of other hosts.
-    pub(in crate::workers) fn is_collecting(&self) -> bool {
-        self.0.collects.load(Ordering::SeqCst)
+    /// Returns the collections of other hosts' exports in the graph; none before the first graph.
+    pub(in crate::workers) fn collections(&self) -> Option<Arc<[CollectionSelector]>> {
+        lock(&self.0.collections).clone()
     }
 
     /// Returns the inactive resources, and the inputs that do not apply.
@@ -277,6 +278,13 @@ impl GraphLoader {
         self.0.wake.notify_one();
     }
 
+    /// Begins the use of the world if the graph collects exports.
+    fn use_world(&self, shared: &Arc<Shared>) {
+        if self.collections().is_some_and(|it| !it.is_empty()) {
+            shared.world.begin_use();
+        }
+    }
+
     /// Waits until an active write of the last-good graph is complete, and prevents later ones.
     async fn rest(&self) {
         let this = Arc::clone(&self.0);
@@ -304,9 +312,7 @@ impl GraphLoader {
             self.reload(ReloadCause::Nobody);
         }
         self.follow_inputs(this.graph(), &mut watch, &broken).await;
-        if this.collects.load(Ordering::SeqCst) {
-            shared.world.begin_use();
-        }
+        self.use_world(shared);
         life.ready(Outputs::none());
         let mut facts = FactWatch::new();
         loop {
@@ -346,9 +352,7 @@ impl GraphLoader {
             if !answers.is_empty() {
                 this.requests.put(DriverEvent::Ask(Query::Taken(answers)));
             }
-            if this.collects.load(Ordering::SeqCst) {
-                shared.world.begin_use();
-            }
+            self.use_world(shared);
             life.set_status(format!("{} requested reloads", this.events.load(Ordering::SeqCst)));
         }
     }
