@@ -126,10 +126,10 @@ fn a_time_without_end_is_refused() {
 /// A client that leaves keeps its search: many such clients occupy one thread, and repairs go on.
 #[test]
 fn searches_of_clients_that_left_occupy_one_thread() {
-    let names: String =
-        (0..3000).map(|it| format!("  - {{name: {}-{it}}}\n", "a".repeat(150))).collect();
+    let name = |number| format!("  - {{name: {}-{number}}}", "a".repeat(150));
+    let names = (0..3000).map(name).collect::<Vec<_>>().join("\n");
     let host = Host::with(&format!(
-        "graph: many\nresources:\n  file: [{{name: a, path: $DIR/a, content: x}}]\n  noop:\n{names}"
+        "graph: many\nresources:\n  file: [{{name: a, path: $DIR/a, content: x}}]\n  noop:\n{names}\n"
     ));
     let daemon = host.run(&[]);
     daemon.wait_for("converged");

@@ -311,7 +311,7 @@ impl Metas {
 /// Returns the prefix of the module in an identity, such as `shop/`; empty outside of modules.
 fn prefix_of(identity: &str) -> &str {
     let head = identity.split('[').next().unwrap_or_default();
-    head.rfind('/').map_or("", |at| &identity[..=at])
+    head.rfind('/').and_then(|at| identity.get(..=at)).unwrap_or_default()
 }
 
 /// Returns the index of a field's value in a list of known words; reports another value.

@@ -72,7 +72,9 @@ impl Validator<'_> {
                 problem.at(self.atlas.place(Location { file, part: Element::Meta(index, "roll") })),
             );
         }
-        problems.into_iter().for_each(|problem| self.problems.push(problem));
+        for problem in problems {
+            self.problems.push(problem);
+        }
     }
 }
 

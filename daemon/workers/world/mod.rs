@@ -100,15 +100,7 @@ async fn work(shared: &Arc<Shared>, life: &WorkerContext) -> Result<(), Failure>
                 collection.note_hosts(&range, &collection::clocks());
             }
         }
-        let selectors = shared.graph.collections();
-        let collects = selectors.as_ref().is_some_and(|it| !it.is_empty());
-        if collection::update(&mut collection, selectors, (&host, &views)) {
-            shared.graph.set_exports(collection::exports(&collection));
-            if collects {
-                shared.graph.reload(super::graph::loader::ReloadCause::Nobody);
-            }
-            collection::store(&collection, &shared.state_directory);
-        }
+        follow_exports(shared, &mut collection, &views);
         let stale = host.stale(&views);
         tell_stale(shared, stale.as_ref(), &mut stale_told);
         life.set_status(host.describe(stale.as_ref()));
@@ -140,6 +132,23 @@ async fn work(shared: &Arc<Shared>, life: &WorkerContext) -> Result<(), Failure>
             }
             () = life.prove_alive() => {}
         }
+    }
+}
+
+/// Takes over the exports of other hosts, and expands the graph again if they have changed.
+fn follow_exports(
+    shared: &Arc<Shared>,
+    collection: &mut crate::world::collection::Collection,
+    views: &host_world::Views,
+) {
+    let selectors = shared.graph.collections();
+    let collects = selectors.as_ref().is_some_and(|it| !it.is_empty());
+    if collection::update(collection, selectors, (&shared.world, views)) {
+        shared.graph.set_exports(collection::exports(collection));
+        if collects {
+            shared.graph.reload(super::graph::loader::ReloadCause::Nobody);
+        }
+        collection::store(collection, &shared.state_directory);
     }
 }
 

@@ -187,6 +187,22 @@ impl Systemd {
         }
     }
 
+    /// Returns the units that a unit starts, such as the service of a socket. systemd loads the unit for that.
+    pub async fn triggered(&self, bus: Bus, name: &str) -> Result<Vec<String>, Failure> {
+        let link = self.link(bus).await?;
+        let ask = async {
+            let loaded = link.call(MANAGER_PATH, MANAGER, "LoadUnit", &name).await?;
+            let path: OwnedObjectPath = loaded.body().deserialize()?;
+            match property_of(&link, path.as_str(), UNIT, "Triggers").await {
+                Ok(names) => Ok(names.try_into()?),
+                // systemd has already forgotten the unit.
+                Err(fault) if fault.name() == "UnknownObject" => Ok(Vec::new()),
+                Err(fault) => Err(fault),
+            }
+        };
+        ask.await.map_err(|fault: Fault| fault.trouble(&format!("asking what {name} starts")))
+    }
+
     /// Returns the version of systemd, like `252.39-1~deb12u1`.
     pub async fn version(&self, bus: Bus) -> Result<String, Failure> {
         let link = self.link(bus).await?;

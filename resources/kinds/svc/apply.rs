@@ -193,7 +193,58 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Runs a job. systemd refuses to start a socket whose service runs already: the service then pauses for the start.
     async fn job(&mut self, verb: Verb, filter: &mut OwnChange) -> Result<(), Stop> {
+        let failed = match self.try_job(verb, filter).await {
+            Err(Stop::Failed(failed)) => failed,
+            done => return done,
+        };
+        let Some(service) = self.service_of_socket(verb).await? else {
+            return Err(Stop::Failed(failed));
+        };
+        self.job_of(Verb::Stop, &service).await?;
+        let started = self.try_job(verb, filter).await;
+        self.job_of(Verb::Start, &service).await?;
+        started
+    }
+
+    /// Returns the running service that keeps a socket from its start.
+    async fn service_of_socket(&self, verb: Verb) -> Result<Option<String>, Stop> {
+        let (svc, systemd) = (self.svc, self.host.systemd());
+        if !svc.unit.ends_with(".socket") || !matches!(verb, Verb::Start | Verb::Restart) {
+            return Ok(None);
+        }
+        let mut units = systemd.triggered(svc.bus, &svc.unit).await?;
+        if units.is_empty() {
+            units.extend(svc.unit.strip_suffix(".socket").map(|stem| format!("{stem}.service")));
+        }
+        for unit in units {
+            let (found, _) = systemd.look(svc.bus, &unit).await?;
+            if unit.ends_with(".service") && found.is_some_and(|found| runs(found.activity)) {
+                return Ok(Some(unit));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Runs a job of another unit.
+    async fn job_of(&self, verb: Verb, unit: &str) -> Result<(), Stop> {
+        let (svc, systemd) = (self.svc, self.host.systemd());
+        match systemd.job(svc.bus, verb, unit, self.permit).await? {
+            End::Done => Ok(()),
+            End::Revoked { .. } => Err(Stop::Revoked),
+            End::Not(end) => {
+                let what = format!(
+                    "{} cannot start beside {}, whose job ended with `{end}`",
+                    short(&svc.unit, 30),
+                    short(unit, 30)
+                );
+                Err(Stop::Failed(Failure::new(what).hint(format!("see `systemctl status {unit}`"))))
+            }
+        }
+    }
+
+    async fn try_job(&mut self, verb: Verb, filter: &mut OwnChange) -> Result<(), Stop> {
         let (svc, systemd) = (self.svc, self.host.systemd());
         let before = systemd.invocation(svc.bus, &svc.unit).await?;
         self.touched = true;

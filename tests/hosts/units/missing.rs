@@ -105,3 +105,39 @@ fn the_example_works() {
         host.run(&["steadfast", "plan", GRAPH]).stdout.contains(" 0 resources to change")
     });
 }
+
+/// systemd refuses to start a socket whose service runs: the service pauses for the start of the socket.
+#[test]
+fn a_socket_and_its_service_are_started_by_one_graph() {
+    let files = |service: &str, socket: &str| {
+        format!(
+            "graph: host
+resources:
+  unit:
+    - name: held.socket
+      content: \"[Socket]\\nListenStream=/run/held.sock\\n\"
+      {socket}
+    - name: held.service
+      content: \"[Service]\\nExecStart=/bin/sleep infinity\\n\"
+      {service}
+"
+        )
+    };
+    let states = "  svc:\n    - {name: held, state: running}\n";
+    let both = states.to_owned() + "    - {name: held.socket, state: running}\n";
+    for graph in [
+        files("running: true", "running: true"),
+        files("verify: true", "running: true") + states,
+        files("verify: true", "verify: true") + &both,
+    ] {
+        let host = Host::boot();
+        host.write(GRAPH, &graph);
+        host.start();
+        host.converged();
+        assert!(host.is_active("held") && host.is_active("held.socket"), "{:#?}", host.log());
+        host.shell("systemctl stop held.socket");
+        host.until("the socket to listen again", || host.is_active("held.socket"));
+        host.until("the service to run again", || host.is_active("held"));
+        host.converged();
+    }
+}

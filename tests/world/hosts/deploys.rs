@@ -228,7 +228,7 @@ fn a_bundle_comes_over_https() {
     let text = std::fs::read_to_string(&settings).unwrap();
     let address = format!("  bundles: https://localhost:{}\n", port.trim());
     let lines = text.lines().filter(|line| !line.trim().starts_with("bundles:"));
-    let text = lines.map(|line| format!("{line}\n")).collect::<String>() + &address;
+    let text = lines.collect::<Vec<_>>().join("\n") + "\n" + &address;
     std::fs::write(&settings, text).unwrap();
     site.kill("a");
     site.start_with("a", &[("SSL_CERT_FILE", &site.path("ca.pem").display().to_string())]);

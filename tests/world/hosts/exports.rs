@@ -126,7 +126,9 @@ fn a_withdrawn_export_removes_its_object_with_consent() {
         let each = names
             .split(' ')
             .map(|it| format!("  - {{name: {it}, export: true, path: /x/{it}, content: {it}}}\n"));
-        format!("graph: g\nresources:\n  file:\n{}", each.collect::<String>())
+        let mut text = "graph: g\nresources:\n  file:\n".to_owned();
+        text.extend(each);
+        text
     };
     site.graph("a", &offers("one two"));
     site.graph(
