@@ -3,8 +3,12 @@
 use super::resolve::{ResolvedPackages, operand, settle};
 use super::{Declared, Want};
 use crate::change::{Change, CheckResult, Difference};
+use crate::escape::short;
+use crate::failure::Failure;
 use crate::host::Host;
 use crate::host::packages::{Package, Packages, State};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -29,6 +33,14 @@ pub(super) async fn check(
         .enumerate()
         .map(|(at, declared)| verdict(declared, &packages, (at, &settled), is_stale(declared, age)))
         .collect();
+    for (at, first) in second_names(all, &packages) {
+        let (own, first) = (short(&all[at].name, 30), short(&all[first].name, 30));
+        let what = format!("{own} and {first} are one package, which is declared twice");
+        let trouble = Failure::new(what).hint("keep one of the two resources");
+        if let Some(slot) = each.get_mut(at) {
+            *slot = CheckResult::Unknown(trouble);
+        }
+    }
     let reads = |(declared, verdict): (&Arc<Declared>, &CheckResult)| {
         matches!(verdict, CheckResult::Differs(_)) && is_stale(declared, age)
     };
@@ -36,6 +48,21 @@ pub(super) async fn check(
         all.iter().zip(&mut each).for_each(|(declared, verdict)| leave_open(declared, verdict));
     }
     each
+}
+
+/// Returns the packages that are declared before under another name (`dash` and `dash:amd64`), each with the first one.
+fn second_names(all: &[Arc<Declared>], packages: &Packages) -> Vec<(usize, usize)> {
+    let mut first: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut second = Vec::new();
+    for (at, declared) in all.iter().enumerate() {
+        match first.entry(packages.short(&declared.name)) {
+            Entry::Occupied(before) => second.push((at, *before.get())),
+            Entry::Vacant(free) => {
+                free.insert(at);
+            }
+        }
+    }
+    second
 }
 
 /// Adds a note to the version of a change if the lists will be updated first, because updated lists may have
@@ -70,6 +97,11 @@ fn verdict(
     let package = packages.get(&declared.name);
     let mut differences = differences(declared, packages, (at, settled));
     if is_stale && (refused.is_some() || declared.want == Want::Newest) {
+        // Lists that are read anew may have a newer version.
+        let is_open = declared.want == Want::Newest && differences.is_empty();
+        if let Some(package) = package.filter(|_| is_open) {
+            differences.push(difference(VERSION, &package.version, &package.version));
+        }
         differences.push(difference("lists", "old", "read anew"));
     }
     if differences.is_empty() {

@@ -43,6 +43,10 @@ pub(super) fn build(
         debconf: answers(&mut fields, &mut problems),
         lock_wait: seconds("lock_wait", &mut fields, &mut problems).unwrap_or(PATIENCE),
     };
+    if declared.cache_age == Some(Duration::ZERO) {
+        let what = "with `cache_age: 0` each check would read the package lists again";
+        problems.push(Invalid::field("cache_age", what).hint("for example cache_age: 1h"));
+    }
     if declared.purge && declared.is_to_be_there() {
         let what = "`purge` needs `state: absent`";
         problems.push(Invalid::field("purge", what).hint("set `state: absent`, or omit `purge`"));

@@ -117,17 +117,44 @@ async fn simulate(
         members.iter().filter_map(|declared| operand(declared, packages)).collect();
     let found = host.simulate(&options(&members, packages), &operands, cancel).await?;
     members.iter().try_for_each(|declared| accept(declared, packages, &found))?;
-    let asked = |name: &String| {
-        members.iter().any(|it| !it.is_to_be_there() && packages.short(&it.name) == name)
-    };
-    let others: Vec<&str> =
-        found.removes.iter().filter(|name| !asked(name)).map(String::as_str).collect();
-    if others.is_empty() {
-        return Ok(found);
+    match contradiction(all, &members, (packages, &found)) {
+        Some(trouble) => Err(trouble),
+        None => Ok(found),
     }
-    let what = format!("the transaction would remove undeclared packages: {}", others.join(", "));
+}
+
+/// Returns the failure of a call that installs a package that is declared absent, or removes one that no member removes.
+fn contradiction(
+    all: &[Arc<Declared>],
+    members: &[&Declared],
+    (packages, found): (&Packages, &Simulation),
+) -> Option<Failure> {
+    let absent = all.iter().filter(|it| !it.is_to_be_there());
+    let mut installed = absent.map(|it| packages.short(&it.name));
+    if let Some(name) = installed.find(|name| found.version(name).is_some()) {
+        let name = short(name, 30);
+        let what = format!("the transaction would install {name}, which is declared absent");
+        return Some(Failure::new(what).hint(format!("declare {name} installed, or omit it")));
+    }
+    let is_asked = |name: &&String| {
+        members.iter().any(|it| !it.is_to_be_there() && packages.short(&it.name) == *name)
+    };
+    let others: Vec<&String> = found.removes.iter().filter(|name| !is_asked(name)).collect();
+    let is_declared = |name: &&&String| {
+        all.iter().any(|it| it.is_to_be_there() && packages.short(&it.name) == **name)
+    };
+    if let Some(name) = others.iter().find(is_declared) {
+        let name = short(name, 30);
+        let what = format!("the transaction would remove {name}, which is declared installed");
+        return Some(Failure::new(what).hint("two packages contradict each other: omit one"));
+    }
+    if others.is_empty() {
+        return None;
+    }
+    let names: Vec<&str> = others.into_iter().map(String::as_str).collect();
+    let what = format!("the transaction would remove undeclared packages: {}", names.join(", "));
     let hint = "declare these packages `state: absent` if they may be removed";
-    Err(Failure::new(short(&what, 300)).hint(hint))
+    Some(Failure::new(short(&what, 300)).hint(hint))
 }
 
 /// Rejects a simulation that does not do the declared change under exactly this name: apt reads some words as

@@ -114,3 +114,43 @@ fn the_example_works() {
     let (code, said) = host.apply();
     assert!(code == 0 && said.contains(" 0 changed"), "{said}");
 }
+
+/// `state: newest` with old lists: the plan says that a newer version can come.
+#[test]
+fn a_plan_with_old_lists_leaves_the_version_open() {
+    let host = Host::with_packages("make first 1");
+    host.declare(&[("first", "")]);
+    assert_eq!(host.apply().0, 0);
+    host.repository("make first 2; index");
+    host.shell("touch -d '3 days ago' /var/lib/apt/lists /var/lib/apt/lists/partial");
+    host.declare(&[("first", "state: newest, cache_age: 1d")]);
+    let plan = host.run(&["steadfast", "plan", crate::service::GRAPH]).stdout;
+    assert!(plan.contains("or newer after the package lists are updated"), "{plan}");
+    let (code, said) = host.apply();
+    assert_eq!((code, host.package("first").as_str()), (0, "ii  2"), "{said}");
+    let (code, said) = host.apply();
+    assert!(code == 0 && said.contains(" 0 changed"), "{said}");
+}
+
+/// A package that needs an absent one fails, and so does one package under two names.
+#[test]
+fn contradictions_among_packages_fail() {
+    let host = Host::with_packages("make one 1; make two 1 'Depends: one'; make three 1");
+    host.declare(&[("one", "state: absent"), ("two", ""), ("three", "")]);
+    let (code, said) = host.apply();
+    assert_eq!(
+        (code, host.package("one").as_str(), host.package("two").as_str()),
+        (1, "", ""),
+        "{said}"
+    );
+    assert!(said.contains("would install one, which is declared absent"), "{said}");
+    assert_eq!(host.package("three"), "ii  1", "the others go on");
+    host.shell("apt-get -qq -y install two 2>&1");
+    let (code, said) = host.apply();
+    assert_eq!((code, host.package("two").as_str()), (1, "ii  1"), "{said}");
+    assert!(said.contains("would remove two, which is declared installed"), "{said}");
+    let native = host.shell("dpkg --print-architecture");
+    host.declare(&[("three", "hold: true"), (&format!("three:{}", native.trim()), "hold: false")]);
+    let (code, said) = host.apply();
+    assert!(code == 1 && said.contains("are one package, which is declared twice"), "{said}");
+}
