@@ -17,7 +17,8 @@ use std::sync::{Arc, MutexGuard};
 /// The maximum number of symbolic links in one walk, as in the kernel.
 const LINKS: usize = 40;
 
-/// The part of /proc that reports writes of programs. It is watched, and also swept for the changes of the kernel.
+/// The part of /proc that reports writes of programs. It is watched; the kind `sysctl` is also polled for the changes of
+/// the kernel.
 const KERNEL_PARAMETERS: &str = "/proc/sys";
 
 /// The maximum number of attempts of one walk. A change during an attempt starts another one; a later change is
@@ -151,10 +152,12 @@ impl PathWalk<'_> {
         let directory = if let Some(known) = known {
             self.renew(known, &path, &at, walked)?
         } else if let Some(silent) = self.ground.silent(&at) {
-            fail(walked, &path, &format!("a {silent} file system reports no changes"));
             if path.starts_with(KERNEL_PARAMETERS) {
+                // The failure is that of /proc above.
+                walked.failed = None;
                 self.watch(identity, &path, &at, walked)?
             } else {
+                fail(walked, &path, &format!("a {silent} file system reports no changes"));
                 is_silent = path != Path::new("/proc");
                 None
             }

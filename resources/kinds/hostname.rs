@@ -190,7 +190,10 @@ impl ValueSet for KernelName {
         let own = HostObject::Other("hostname", "the name of the host".to_owned());
         Footprint {
             claims: vec![Claim::exclusive(own).creating(false)],
-            watch: vec![WatchSource::Path { path: PathBuf::from(KERNEL), below: false }],
+            watch: vec![
+                WatchSource::Path { path: PathBuf::from(KERNEL), below: false },
+                WatchSource::Polled(PathBuf::from(KERNEL)),
+            ],
             ..Footprint::default()
         }
     }

@@ -160,7 +160,7 @@ fn the_limit_of_instances_is_told() {
 #[test]
 fn silent_file_systems_are_absent() {
     let ears = Ears::new();
-    for (vertex, path) in [(1, "/proc/sys/kernel/hostname"), (2, "/sys/kernel/mm/ksm/run")] {
+    for (vertex, path) in [(1, "/proc/loadavg"), (2, "/sys/kernel/mm/ksm/run")] {
         ears.arm(vertex, Path::new(path));
         let heard = ears.until(vertex, |heard| !heard.absent.is_empty());
         assert!(heard.absent[0].contains("reports no changes"), "{heard:?}");
@@ -168,7 +168,7 @@ fn silent_file_systems_are_absent() {
     // Writes of programs to a parameter of the kernel have events all the same.
     let parameter = "/proc/sys/net/ipv4/ip_default_ttl";
     ears.arm(4, Path::new(parameter));
-    ears.until(4, |heard| !heard.absent.is_empty());
+    ears.until(4, |heard| heard.established == 1);
     let value = fs::read(parameter).expect("read");
     fs::write(parameter, value).expect("only root may write a parameter of the kernel");
     let limit = Instant::now() + LONG;

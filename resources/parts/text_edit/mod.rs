@@ -90,6 +90,8 @@ pub(crate) struct TextEdit {
 #[derive(Default)]
 struct Found {
     seen: Option<EntryStat>,
+    /// The directory of the file does not exist.
+    lacks_directory: bool,
     text: String,
     /// The memory of this edit, until the text is no longer used.
     _share: EditShare,
@@ -107,7 +109,7 @@ impl TextEdit {
     fn read(&self, files: &Files) -> Result<Found, Fault> {
         let Some(spot) = files.open_entry(&self.path)? else {
             return match self.create {
-                Some(_) => Ok(Found::default()),
+                Some(_) => Ok(Found { lacks_directory: true, ..Found::default() }),
                 None => Err(Fault::refused(self.no_file())),
             };
         };
@@ -131,7 +133,8 @@ impl TextEdit {
         let Some(bytes) = bytes else {
             return Err(Fault::refused(said("edit", &self.path, "the file exceeds 4 MiB")));
         };
-        Ok(Found { seen: Some(seen), text: decoded(&bytes), _share: share })
+        let (seen, text) = (Some(seen), decoded(&bytes));
+        Ok(Found { seen, text, lacks_directory: false, _share: share })
     }
 
     /// Reads the file once no other program seems to be writing it. Blocks the thread.
@@ -194,6 +197,9 @@ fn one_result(edit: &TextEdit, found: &Found) -> CheckResult {
         Err(trouble) => return CheckResult::Unknown(edit.named(trouble)),
     };
     let Some(difference) = edit.difference(found, &edited) else { return CheckResult::Same };
+    if found.lacks_directory {
+        return CheckResult::Unknown(Files::no_directory(&edit.path));
+    }
     let mut seal = DefaultHasher::new();
     (&edited.from, &edited.to).hash(&mut seal);
     CheckResult::Differs(Change {

@@ -257,6 +257,19 @@ fn a_lost_access_list_does_not_open_the_file_to_its_group() {
     }
 }
 
+/// A file cannot be created without its directory: the check says so, and a plan with it.
+#[test]
+fn a_missing_directory_is_named_by_the_check() {
+    let (host, folder) = (Host::default(), scratch());
+    let path = folder.path().join("missing/f");
+    let given = [("line", "own"), ("create", "true")];
+    let own = build("line", path.to_str().unwrap(), &given).unwrap();
+    let CheckResult::Unknown(trouble) = check(&host, &own) else { panic!("no failure") };
+    assert!(trouble.what.contains("does not exist"), "{trouble}");
+    std::fs::create_dir(folder.path().join("missing")).unwrap();
+    assert!(matches!(check(&host, &own), CheckResult::Differs(_)));
+}
+
 /// A program that writes in place truncates the file first. An edit in that moment must not lose its text.
 #[test]
 fn the_text_of_a_program_that_is_writing_is_not_lost() {
