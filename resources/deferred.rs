@@ -222,18 +222,20 @@ impl DeferredResource {
         }
         match self.spec.build_resource(&self.name, fields, &self.place) {
             Ok(resource) => Ok(BuiltResource { resource, blind, received }),
-            Err(invalid) => Err(refused(&invalid)),
+            Err(invalid) => Err(refused(self.spec.kind, &invalid)),
         }
     }
 }
 
 /// Reports received values that make no valid resource. The kind's message may quote a value, so the failure
 /// names only the field.
-fn refused(invalid: &[Invalid]) -> Failure {
+fn refused(kind: &str, invalid: &[Invalid]) -> Failure {
     let field = invalid.iter().find_map(|invalid| invalid.field).unwrap_or("a field");
     let what = format!("the received value is invalid for `{field}`");
-    let hint = "`steadfast explain KIND` says what the field expects; the value is not shown here";
-    Failure::new(what).hint(hint)
+    let page = format!("{kind}.{field}");
+    Failure::new(what).hint(format!(
+        "`steadfast explain {page}` says what the field expects; the value is not shown here"
+    ))
 }
 
 fn forgotten(name: &str) -> Failure {

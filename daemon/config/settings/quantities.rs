@@ -3,12 +3,16 @@
 use crate::config::problem::quoted;
 use steadfast_resources::LONGEST_SPAN;
 
-/// Parses a time span to seconds: a number with `s`, `m`, `h` or `d`.
+/// Parses a time span to seconds: a number with `ms`, `s`, `m`, `h` or `d`. A part of a second counts as a whole one.
 ///
 /// # Errors
 /// A message that says what was expected and what was found.
 pub fn span(text: &str) -> Result<u64, String> {
     let wrong = || format!("expected a number with s, m, h or d, such as 2h; found `{text}`");
+    if let Some(number) = text.strip_suffix("ms") {
+        let number: u64 = number.parse().map_err(|_error| wrong())?;
+        return span(&format!("{}s", number.div_ceil(1000)));
+    }
     let unit = text.chars().last().ok_or_else(wrong)?;
     let (number, factor) = match unit {
         's' => (text.trim_end_matches('s'), 1),
@@ -36,7 +40,19 @@ pub(in crate::config) fn size(text: &str) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::size;
+    use super::{size, span};
+
+    #[test]
+    fn parts_of_a_second_count_as_one() {
+        for (text, seconds) in
+            [("500ms", 1), ("1500ms", 2), ("2000ms", 2), ("90s", 90), ("2h", 7200)]
+        {
+            assert_eq!(span(text), Ok(seconds), "{text}");
+        }
+        for wrong in ["0ms", "ms", "xms", "0s", "1y", ""] {
+            assert!(span(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn sizes() {

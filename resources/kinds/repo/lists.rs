@@ -4,8 +4,17 @@ use crate::host::Host;
 use crate::host::packages::LISTS;
 use std::path::{Path, PathBuf};
 
-/// The possible names of one suite's list of contents; the last one is that of a folder without a signature.
-const NAMES: [&str; 3] = ["InRelease", "Release", "Packages"];
+/// The possible names of one suite's list of contents. A folder without a signature has only its list of packages, which
+/// apt keeps compressed if its settings say so.
+const NAMES: [&str; 7] = [
+    "InRelease",
+    "Release",
+    "Packages",
+    "Packages.gz",
+    "Packages.xz",
+    "Packages.lz4",
+    "Packages.zst",
+];
 
 /// The lists of a repository: for each suite of each address, the address and the common beginning of the files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -40,7 +40,7 @@ const PATIENCE: Duration = Duration::from_mins(5);
 pub static SPEC: KindSpec = KindSpec {
     kind: "repo",
     collectible: false,
-    doc: "Manages a repository of apt in /etc/apt/sources.list.d/NAME.sources, and reads its package lists. Packages wait for all repositories of the graph.",
+    doc: "Manages a repository of apt in /etc/apt/sources.list.d/NAME.sources, and reads its package lists. Packages come after all repositories of the graph, also after one that failed.",
     fields: &[
         FieldSpec::new("uris", FieldType::Texts, "Addresses of the repository; required unless absent.").mode(FieldMode::Value)
             .example("[https://deb.example.org/debian]")
