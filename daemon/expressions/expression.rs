@@ -5,7 +5,7 @@ use crate::expressions::environment::Environment;
 use crate::expressions::error::{Cause, ExpressionError};
 use crate::expressions::evaluation::program::{Program, absent_message};
 use crate::expressions::scope::Scope;
-use crate::expressions::syntax::node::{Node, NodeKind};
+use crate::expressions::syntax::node::{Node, NodeKind, Operator};
 use crate::expressions::syntax::parse::parse_expression;
 use crate::expressions::value::Value;
 use crate::expressions::value_type::ValueType;
@@ -121,6 +121,21 @@ impl Expression {
             NodeKind::Path(path) => Some(path.join(".")),
             _ => None,
         }
+    }
+
+    /// Returns the texts of the parts that `and` joins at the top: `a` and `b or c` of `a and (b or c)`.
+    #[must_use]
+    pub fn conjuncts(&self) -> Vec<String> {
+        let mut parts = Vec::new();
+        let mut open = vec![&self.inner.node];
+        while let Some(node) = open.pop() {
+            if let NodeKind::Binary(Operator::And, left, right) = &node.kind {
+                open.extend([&**right, &**left]);
+            } else {
+                parts.extend(self.inner.text.get(node.start..node.end).map(str::to_owned));
+            }
+        }
+        parts
     }
 
     /// Returns the type of the result.

@@ -32,6 +32,7 @@ mod language_places;
 mod language_probes;
 mod language_slips;
 mod language_templates;
+mod language_waiting;
 mod language_work;
 mod language_world;
 #[path = "../processor_time.rs"]

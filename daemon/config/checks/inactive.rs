@@ -3,6 +3,7 @@
 
 use super::Validator;
 use super::edges::DraftEdge;
+use super::metaparams::Delete;
 use crate::config::ast::{self, DefaultValue, FieldValues};
 use crate::config::document::{Inactivity, Note};
 use crate::config::problem::code::Code;
@@ -13,8 +14,8 @@ use crate::config::{Inactive, ast::Reference};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use steadfast_resources::{
-    Claim, DeferredResource, FieldSpec, HostObject, InputSlot, Invalid, Part, Place, TemplatePiece,
-    Value,
+    Claim, DeferredResource, FieldSpec, FieldType, HostObject, InputSlot, Invalid, Part, Place,
+    TemplatePiece, Value,
 };
 
 /// The first number of inactive resources. They are numbered apart from the vertices, in the same table of names.
@@ -157,37 +158,53 @@ pub(super) fn defer_receivers(files: &mut [ast::GraphFile], prefixes: &[String])
     }
 }
 
-/// The static part of an inactive resource.
-struct StaticPart {
-    /// The claims that the static fields make. Without a footprint, the path alone counts.
-    claims: Vec<Claim>,
-    /// The problems of the given fields.
-    invalid: Vec<Invalid>,
+/// Returns a slot for a whole field, whose value is not known.
+fn slot(field: &'static FieldSpec) -> InputSlot {
+    InputSlot { field, part: Part::Whole, pieces: vec![TemplatePiece::Value(0)] }
 }
 
-/// Returns the claims and the problems of the static fields. A stand-in replaces each field of `unknown`, and each
-/// other field that the kind needs.
-fn static_part(given: &mut ast::Resource, place: &Place, unknown: &[&str]) -> StaticPart {
-    let slot = |field: &'static FieldSpec| InputSlot {
-        field,
-        part: Part::Whole,
-        pieces: vec![TemplatePiece::Value(0)],
+/// Returns the problems of a resource with each combination of stand-ins for the fields of `unknown`: a word that is not
+/// known yet may make another field needed, or exclude it. A field of `unknown` itself has no problem.
+fn problems_of_fields(recipe: &DeferredResource, unknown: &[&str]) -> Vec<Invalid> {
+    let words = |field: &FieldSpec| match field.takes {
+        FieldType::Choice(words) => words.len(),
+        FieldType::Bool => 2,
+        _ => 1,
     };
-    let is_unknown = |field: &&FieldSpec| unknown.contains(&field.name);
-    let mut recipe = DeferredResource {
-        spec: given.spec,
-        name: given.name.clone(),
-        fields: std::mem::take(&mut given.given.fields),
-        place: place.clone(),
-        slots: given.spec.fields.iter().filter(is_unknown).map(slot).collect(),
-        origins: Vec::new(),
-    };
-    let mut problems = Vec::new();
+    let fields = recipe.spec.fields.iter().filter(|field| unknown.contains(&field.name));
+    let fields: Vec<&FieldSpec> = fields.filter(|field| words(field) > 1).collect();
+    let most = fields.iter().map(|field| words(field)).max().unwrap_or(1);
+    let mut common: Option<Vec<Invalid>> = None;
+    for number in 0..most {
+        let mut recipe = recipe.clone();
+        for field in &fields {
+            let value = match field.takes {
+                FieldType::Choice(words) => {
+                    let word = words.get(number % words.len().max(1)).copied();
+                    Value::Text(word.unwrap_or_default().to_owned())
+                }
+                _ => Value::Bool(number % 2 == 1),
+            };
+            recipe.slots.retain(|slot| slot.field.name != field.name);
+            recipe.fields.insert(field.name, value);
+        }
+        let Err(invalid) = recipe.placeholder() else { return Vec::new() };
+        common = Some(match common {
+            None => invalid,
+            Some(common) => common.into_iter().filter(|it| invalid.contains(it)).collect(),
+        });
+    }
+    let mut problems = common.unwrap_or_default();
+    problems.retain(|it| it.field.is_none_or(|field| !unknown.contains(&field)));
+    problems
+}
+
+/// Returns the claims that the fields make. A stand-in replaces each field that the kind needs. Without a footprint, the
+/// path alone counts.
+fn claims_of(mut recipe: DeferredResource) -> Vec<Claim> {
     for _ in 0..MOST_ATTEMPTS {
         let invalid = match recipe.placeholder() {
-            Ok(resource) => {
-                return StaticPart { claims: resource.footprint().claims, invalid: problems };
-            }
+            Ok(resource) => return resource.footprint().claims,
             Err(invalid) => invalid,
         };
         let wanted = |field: &&FieldSpec| {
@@ -197,15 +214,13 @@ fn static_part(given: &mut ast::Resource, place: &Place, unknown: &[&str]) -> St
         };
         let slots: Vec<InputSlot> = recipe.spec.fields.iter().filter(wanted).map(slot).collect();
         if slots.is_empty() {
-            let is_given = |it: &Invalid| it.field.is_some_and(|field| recipe.fields.has(field));
-            problems = invalid.into_iter().filter(is_given).collect();
             break;
         }
         recipe.slots.extend(slots);
     }
     let given = recipe.fields.shown_text("path").unwrap_or(&recipe.name);
     let path = given.starts_with('/').then(|| given.trim_end_matches('/').to_owned());
-    StaticPart { claims: path.map(Claim::path).into_iter().collect(), invalid: problems }
+    path.map(Claim::path).into_iter().collect()
 }
 
 /// The edges that begin or end at an inactive resource.
@@ -271,12 +286,8 @@ impl Validator<'_> {
         }
         let draft = DraftInactive { identity: Arc::clone(&identity), at, line, reason, condition };
         self.inactive.push(draft);
-        let unknown: Vec<&str> = note.unknown_fields.iter().map(AsRef::as_ref).collect();
-        let is_whole = is_waiting && !given.broken && given.receives.is_empty();
-        let StaticPart { claims, invalid } = static_part(given, place, &unknown);
-        if let (true, Element::Name(index)) = (is_whole, at.part) {
-            self.invalid(Severity::Error, &invalid, (&identity, at.file, index));
-        }
+        let recipe = self.recipe_of_inactive(given, (identity.as_ref(), at), (place, number), note);
+        let claims = claims_of(recipe);
         self.spared.extend(claims.iter().filter_map(|claim| match &claim.object {
             HostObject::Path(path) | HostObject::Content(path) => Some((path.clone(), number)),
             _ => None,
@@ -285,6 +296,54 @@ impl Validator<'_> {
             self.claim(claims, number, &identity, at);
         }
         Some(number)
+    }
+
+    /// Returns the fields of an inactive resource, with stand-ins for those that are not known yet. A resource that waits
+    /// for a probe is checked like an active one: a later answer must not make the graph wrong.
+    fn recipe_of_inactive(
+        &mut self,
+        given: &mut ast::Resource,
+        (identity, at): (&str, Location),
+        (place, number): (&Place, usize),
+        note: &Note,
+    ) -> DeferredResource {
+        let is_checked = note.inactive.is_some() && !note.hides_fields();
+        let (mut own, mut recipe) = (None, None);
+        if let (true, Element::Name(index)) = (is_checked, at.part) {
+            own = Some(self.meta((identity, given.meta.take()), at.file, index));
+            recipe = self.receiver(given, place, number, (at.file, index));
+        }
+        let mut recipe = recipe.map_or_else(
+            || DeferredResource {
+                spec: given.spec,
+                name: given.name.clone(),
+                fields: std::mem::take(&mut given.given.fields),
+                place: place.clone(),
+                slots: Vec::new(),
+                origins: Vec::new(),
+            },
+            |(recipe, _)| recipe,
+        );
+        let unknown: Vec<&str> = note.unknown_fields.iter().map(AsRef::as_ref).collect();
+        let is_unknown = |field: &&FieldSpec| {
+            let is_slot = recipe.slots.iter().any(|slot| slot.field.name == field.name);
+            unknown.contains(&field.name) && !is_slot
+        };
+        let fields = recipe.spec.fields.iter().filter(is_unknown);
+        let slots: Vec<InputSlot> = fields.map(slot).collect();
+        recipe.slots.extend(slots);
+        let (Some(own), Element::Name(index)) = (own, at.part) else { return recipe };
+        let mut invalid = problems_of_fields(&recipe, &unknown);
+        // Of an incomplete resource, only problems of the fields that were read are reported.
+        let is_read = |it: &Invalid| it.field.is_some_and(|field| recipe.fields.has(field));
+        invalid.retain(|it| !given.broken || is_read(it));
+        self.invalid(Severity::Error, &invalid, (identity, at.file, index));
+        if own.delete == Delete::Always
+            && let Ok(resource) = recipe.placeholder()
+        {
+            self.removal(resource.as_ref(), (given.spec, &given.name), (at.file, index));
+        }
+        recipe
     }
 
     /// Replaces the edges of inactive resources by edges between those before and those after: an inactive resource

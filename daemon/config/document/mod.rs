@@ -90,9 +90,9 @@ pub(super) struct Note {
 
 impl Note {
     /// Returns true if only the static fields of the resource are read: its condition does not hold. The fields of a
-    /// resource that only waits for a value are all read.
+    /// resource that waits for a probe are all read.
     pub(super) fn hides_fields(&self) -> bool {
-        self.inactive.as_ref().is_some_and(|reason| !reason.waits_for_probe())
+        self.inactive.as_ref().is_some_and(|reason| !reason.ends_with_answer())
     }
 }
 
@@ -110,11 +110,24 @@ pub(super) struct Inactivity {
 }
 
 impl Inactivity {
+    /// Returns true if the answer of a probe may make the resource active: its fields are checked like those of an
+    /// active one.
+    pub(super) fn ends_with_answer(&self) -> bool {
+        let missing = self.unknown_until.as_deref().unwrap_or_default();
+        steadfast_resources::ResourceId::parse(missing).is_some_and(|id| id.kind == "probe")
+    }
+
     /// Returns true if the condition holds, and a value of a field waits for a probe.
     pub(super) fn waits_for_probe(&self) -> bool {
-        let missing = self.unknown_until.as_deref().unwrap_or_default();
-        let id = steadfast_resources::ResourceId::parse(missing);
-        self.condition.is_empty() && id.is_some_and(|id| id.kind == "probe")
+        self.condition.is_empty() && self.ends_with_answer()
+    }
+
+    /// Joins the reasons of an outer and an inner condition: no answer of a probe changes a condition that is false.
+    pub(super) fn join(outer: Option<Arc<Self>>, inner: Arc<Self>) -> Arc<Self> {
+        match outer {
+            Some(outer) if !outer.ends_with_answer() || inner.ends_with_answer() => outer,
+            _ => inner,
+        }
     }
 }
 

@@ -210,6 +210,10 @@ impl Printer<'_> {
             keys.extend(note.item.as_ref().map(|item| format!("item: {}", json(item))));
             keys.extend(note.condition.as_ref().map(|text| format!("condition: {}", json(text))));
             keys.extend(note.inactive.as_ref().map(|it| format!("inactive: {}", reason(it))));
+            let unknown: Vec<String> = note.unknown_fields.iter().map(|it| json(it)).collect();
+            if !unknown.is_empty() {
+                keys.push(format!("unknown_fields: [{}]", unknown.join(", ")));
+            }
         }
         (!keys.is_empty()).then(|| format!("{{{}}}", keys.join(", ")))
     }

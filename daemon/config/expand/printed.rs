@@ -207,9 +207,16 @@ impl PartReader {
                 at: text("at"),
             })
         });
+        let unknown = self.tree.entry(origin, "unknown_fields").map(|(_, list)| list);
+        let unknown = match unknown.and_then(|list| self.tree.node(list)) {
+            Some(Node::List(items)) => items.as_slice(),
+            _ => &[],
+        };
+        let unknown = unknown.iter().filter_map(|item| self.tree.scalar(*item));
+        let unknown_fields = unknown.map(|field| field.text.as_ref().into()).collect();
         let (key, condition) = (text("item"), text("condition"));
         let (item, condition) = (key.map(Arc::from), condition.map(Arc::from));
-        Some(Note { item, condition, inactive, ..Note::default() })
+        Some(Note { item, condition, inactive, unknown_fields })
     }
 
     fn read_edges(&mut self, edges: usize) {

@@ -12,7 +12,7 @@ pub(in crate::config::expand) mod uses;
 
 use crate::config::ast::Relation;
 use crate::config::document::tree::Node;
-use crate::config::document::{Document, Exports, ModuleEdge};
+use crate::config::document::{Document, Exports, Inactivity, ModuleEdge};
 use crate::config::expand::evaluate::{Root, Scope};
 use crate::config::expand::modules::params::{Declaration, DeclaredType};
 use crate::config::expand::names::{is_from_probe, missing_value};
@@ -168,7 +168,7 @@ impl Expander<'_> {
         if let Some((_, when)) = context.tree().entry(item, "when") {
             match self.evaluate_condition(context, when) {
                 Condition::Holds(_) => {}
-                Condition::Fails(reason) => inactive = inactive.or(Some(reason)),
+                Condition::Fails(reason) => inactive = Some(Inactivity::join(inactive, reason)),
                 Condition::Wrong => is_wrong = true,
             }
         }

@@ -97,7 +97,8 @@ impl Expander<'_> {
             match self.evaluate(context, written) {
                 Outcome::Known(Value::Bool(true)) => {}
                 Outcome::Known(Value::Bool(false)) => {
-                    failed = failed.or_else(|| Some(self.inactivity(context, &text, item)));
+                    let inner = self.inactivity(context, &text, item);
+                    failed = Some(Inactivity::join(failed, Arc::new(inner)));
                 }
                 Outcome::Known(other) => {
                     self.report_truth(context, item, (&text, &other.value_type()));
@@ -110,28 +111,49 @@ impl Expander<'_> {
                         is_wrong = true;
                         continue;
                     }
-                    failed = failed.or_else(|| {
+                    let inner = if self.is_false_already(context, written) {
+                        self.inactivity(context, &text, item)
+                    } else {
                         let condition = self.shared_condition(context, item, &text);
                         let (unknown_until, at) = (Some(until), Some(place_of(context, item)));
-                        Some(Inactivity { condition, unknown_until, at, ..Inactivity::default() })
-                    });
+                        Inactivity { condition, unknown_until, at, ..Inactivity::default() }
+                    };
+                    failed = Some(Inactivity::join(failed, Arc::new(inner)));
                 }
                 Outcome::Failed => is_wrong = true,
             }
             texts.push(text);
         }
-        let bytes = failed.as_ref().map_or(0, bytes_of_values);
+        let bytes = failed.as_ref().map_or(0, |reason| bytes_of_values(reason));
         if bytes > 0 && !self.count_copies(context, node, bytes) {
             return Condition::Wrong;
         }
         match failed {
             _ if is_wrong => Condition::Wrong,
-            Some(inactivity) => Condition::Fails(Arc::new(inactivity)),
+            Some(inactivity) => Condition::Fails(inactivity),
             None => {
                 let text = texts.join(" and ");
                 Condition::Holds(self.shared_condition(context, node, &text))
             }
         }
+    }
+
+    /// Returns true if a part of `a and b` is false without the value that the other part waits for.
+    fn is_false_already(&mut self, context: &Context, written: Written<'_>) -> bool {
+        let parts = self.parse_expression(context, written).map(|it| it.conjuncts());
+        let parts = parts.filter(|parts| parts.len() > 1).unwrap_or_default();
+        self.run_quietly(|expander| {
+            for part in parts {
+                let part = Written { text: &part, start: None, span: written.span };
+                match expander.evaluate(context, part) {
+                    Outcome::Known(Value::Bool(false)) => return true,
+                    Outcome::Known(_) | Outcome::Unknown(_) => {}
+                    // The parts before this one guard it.
+                    Outcome::Failed => return false,
+                }
+            }
+            false
+        })
     }
 
     /// Returns the text of a condition; reports the usual mistakes.
@@ -231,7 +253,10 @@ impl Expander<'_> {
 
     /// Checks `assert:`, a list of `{that: EXPR, message: …}`.
     pub(in crate::config::expand) fn check_asserts(&mut self, context: &Context, node: usize) {
-        if context.inactive.is_some() || context.is_null(node) {
+        let inactive = context.inactive.as_ref();
+        // An assertion whose condition waits for a probe is checked, and may be false until the answer.
+        let is_waiting = inactive.is_some_and(|reason| reason.ends_with_answer());
+        if inactive.is_some() && !is_waiting || context.is_null(node) {
             return;
         }
         let Some(Node::List(items)) = context.tree().node(node) else {
@@ -251,7 +276,7 @@ impl Expander<'_> {
                 continue;
             };
             if let Condition::Fails(reason) = self.evaluate_condition(context, that) {
-                if reason.unknown_until.is_some() {
+                if is_waiting || reason.unknown_until.is_some() {
                     continue;
                 }
                 let message = match self.evaluate_scalar(context, message) {

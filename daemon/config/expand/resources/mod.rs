@@ -132,14 +132,17 @@ impl Expander<'_> {
         if let Some((_, when)) = context.tree().entry(item, "when") {
             match self.evaluate_condition(context, when) {
                 Condition::Holds(text) => note.condition = Some(text),
-                Condition::Fails(reason) => note.inactive = note.inactive.or(Some(reason)),
+                Condition::Fails(reason) => {
+                    note.inactive = Some(Inactivity::join(note.inactive, reason));
+                }
                 Condition::Wrong => is_wrong = true,
             }
         }
         if let Some(of_item) = Self::unknown_control(context, item) {
             self.report(context, item, of_item);
         }
-        if note.inactive.is_none() {
+        let hides_fields = note.hides_fields();
+        if !hides_fields {
             is_wrong |= self.refuse_command_name(context, (spec, item)).is_none();
         }
         let mut pairs = Vec::new();
@@ -155,7 +158,7 @@ impl Expander<'_> {
             if CONTROL.contains(&name.as_str()) {
                 continue;
             }
-            if note.inactive.is_some() && !is_read_if_inactive(spec, &name) {
+            if hides_fields && !is_read_if_inactive(spec, &name) {
                 if claim_field(spec, &name).is_some() {
                     let key = (key, name.as_str(), value);
                     self.expand_quietly(context, key, &mut document.tree, &mut target);
@@ -170,11 +173,9 @@ impl Expander<'_> {
             self.unknown_fields(context, (spec, item));
             return None;
         }
-        if note.inactive.is_none()
-            && let Some(until) = target.unknown.take()
-        {
-            let unknown_until = Some(until);
-            note.inactive = Some(Arc::new(Inactivity { unknown_until, ..Inactivity::default() }));
+        if !hides_fields && let Some(until) = target.unknown.take() {
+            let reason = Inactivity { unknown_until: Some(until), ..Inactivity::default() };
+            note.inactive = note.inactive.or_else(|| Some(Arc::new(reason)));
             note.unknown_fields = target.unknown_fields.into();
         }
         // Names within the instance; a target of an edge has no prefix there.
@@ -216,11 +217,21 @@ impl Expander<'_> {
         into: &mut Tree<'static>,
         target: &mut Target,
     ) {
+        self.run_quietly(|expander| expander.expand_key(context, key, into, target));
+    }
+
+    /// Runs a part of the expansion whose problems are not reported, except an exceeded budget.
+    pub(super) fn run_quietly<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
         let is_complete = self.is_complete;
         let problems = std::mem::take(self.problems);
-        self.expand_key(context, key, into, target);
-        *self.problems = problems;
-        self.is_complete = is_complete;
+        let result = run(self);
+        let quiet = std::mem::replace(self.problems, problems);
+        if self.used.is_over {
+            quiet.list.into_iter().for_each(|problem| self.problems.push(problem));
+        } else {
+            self.is_complete = is_complete;
+        }
+        result
     }
 
     /// Returns the problem of a control key that is written like one of another tool.

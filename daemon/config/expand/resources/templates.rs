@@ -12,7 +12,7 @@ use crate::config::expand::{Context, Expander, copy_nodes};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
 use crate::expressions::{TemplateError, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use steadfast_resources::KindSpec;
 
 /// The keys of a template.
@@ -26,6 +26,9 @@ const WORK_OF_NAME: u64 = 20;
 #[derive(Default)]
 struct Names {
     with: BTreeMap<String, Value>,
+    /// The names whose values wait, and the probe or resource that the last of them waits for.
+    waiting: BTreeSet<String>,
+    unknown_until: Option<String>,
     /// The placeholder of each value that is known at run time.
     marks: BTreeMap<String, String>,
     /// The map of these values.
@@ -67,14 +70,7 @@ impl Expander<'_> {
             return None;
         }
         let loaded = self.load_template(context, value)?;
-        let names = match self.template_names(context, target.item, into) {
-            Outcome::Known(names) => names,
-            Outcome::Unknown(until) => {
-                target.wait_for(until, made);
-                return Some(());
-            }
-            Outcome::Failed => return None,
-        };
+        let names = self.template_names(context, target.item, into)?;
         for mark in names.marks.keys() {
             self.refuse_filters(context, value, (&loaded, mark))?;
         }
@@ -173,9 +169,9 @@ impl Expander<'_> {
         context: &Context,
         item: usize,
         into: &mut Tree<'static>,
-    ) -> Outcome<Names> {
+    ) -> Option<Names> {
         let mut names = Names::default();
-        let (mut is_wrong, mut unknown) = (false, None);
+        let mut is_wrong = false;
         if let Some((_, with)) = context.tree().entry(item, "with") {
             for (key, value) in context.tree().entries(with).to_vec() {
                 let name = context.text_of(key).unwrap_or_default().to_owned();
@@ -187,34 +183,30 @@ impl Expander<'_> {
                 };
                 match value {
                     Outcome::Known(value) => drop(names.with.insert(name, value)),
-                    Outcome::Unknown(until) => unknown = unknown.or(Some(until)),
+                    Outcome::Unknown(until) => {
+                        names.waiting.insert(name);
+                        names.unknown_until = Some(until);
+                    }
                     // The other values may have problems too.
                     Outcome::Failed => is_wrong = true,
                 }
             }
         }
         if is_wrong {
-            return Outcome::Failed;
+            return None;
         }
-        if let Some(until) = unknown {
-            return Outcome::Unknown(until);
-        }
-        let Some((_, values)) = context.tree().entry(item, "values") else {
-            return Outcome::Known(names);
-        };
+        let Some((_, values)) = context.tree().entry(item, "values") else { return Some(names) };
         let mut pairs = Vec::new();
         for (key, value) in context.tree().entries(values).to_vec() {
             let name = context.text_of(key).unwrap_or_default().to_owned();
-            let Some(copied) = self.expand_source(context, value, into) else {
-                return Outcome::Failed;
-            };
+            let copied = self.expand_source(context, value, into)?;
             pairs.push((copy_nodes(context.tree(), key, into), copied));
             names.marks.insert(name.clone(), format!("{MARK}{name}{MARK}"));
         }
         if !pairs.is_empty() {
             names.values = Some(into.push(Node::Map(pairs), context.tree().span(values)));
         }
-        Outcome::Known(names)
+        Some(names)
     }
 
     fn render(
@@ -245,8 +237,8 @@ impl Expander<'_> {
         if let Some(until) = missing {
             return Outcome::Unknown(until);
         }
-        let known: Vec<&str> =
-            names.with.keys().chain(names.marks.keys()).map(String::as_str).collect();
+        let known = names.with.keys().chain(names.marks.keys()).chain(&names.waiting);
+        let known: Vec<&str> = known.map(String::as_str).collect();
         let mut types = environment(&context.scope, (context.is_module(), uses_facts), &self.cache);
         let span = context.tree().span(node);
         if !self.count_work(context, span, (names.with.len() as u64).saturating_mul(WORK_OF_NAME)) {
@@ -261,6 +253,9 @@ impl Expander<'_> {
                 self.report_template(context, node, problem);
             }
             return Outcome::Failed;
+        }
+        if let Some(until) = &names.unknown_until {
+            return Outcome::Unknown(until.clone());
         }
         let is_open = loaded.has_includes;
         let roots = ["vars", "params", "item"].map(str::to_owned);

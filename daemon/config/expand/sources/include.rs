@@ -1,8 +1,8 @@
 //! Includes: other files of the same graph or module, by path or pattern.
 
-use crate::config::document::Origin;
 use crate::config::document::tree::Node;
 use crate::config::document::value_limit::Contents;
+use crate::config::document::{Inactivity, Origin};
 use crate::config::expand::evaluate::Vars;
 use crate::config::expand::resources::conditions::Condition;
 use crate::config::expand::resources::name_within;
@@ -60,7 +60,9 @@ impl Expander<'_> {
                 self.uses.begin_resource();
                 match self.evaluate_condition(&context, when) {
                     Condition::Holds(_) => {}
-                    Condition::Fails(reason) => inner.inactive = inner.inactive.or(Some(reason)),
+                    Condition::Fails(reason) => {
+                        inner.inactive = Some(Inactivity::join(inner.inactive, reason));
+                    }
                     Condition::Wrong => continue,
                 }
                 let used = self.uses.end_resource();

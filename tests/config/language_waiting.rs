@@ -1,0 +1,164 @@
+//! Resources whose condition waits for a probe: they are checked like active ones, so that no answer rejects the graph.
+
+use crate::language::{Tree, accepted, with_facts};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use steadfast::config::Options;
+use steadfast::expressions::Value;
+
+const PROBE: &str = "  probe:\n  - {name: load, args: [/bin/true], value: {type: int}}\n  - {name: word, args: [/bin/true], type: text}\n";
+
+fn options(answer: Option<i64>) -> Options {
+    let answer = answer.map(|load| {
+        let load = ("load".to_owned(), Value::Int(load));
+        Arc::new(BTreeMap::from([load, ("word".to_owned(), Value::Text("x".to_owned()))]))
+    });
+    let kinds = steadfast::config::KindSet::of_this_build();
+    Options { probes: answer, kinds, ..with_facts() }
+}
+
+/// Returns a graph with one resource of a kind.
+fn graph(kind: &str, resource: &str) -> String {
+    format!(
+        "graph: g\nvars: {{n: \"${{probe.load}}\", port: 80, on: false}}\nresources:\n{PROBE}  {kind}: [{{{resource}}}]\n"
+    )
+}
+
+/// Each problem is reported before the answer, as after it.
+#[test]
+fn a_condition_that_waits_hides_no_problem() {
+    for (kind, fields, message) in [
+        ("file", "content: x, mdoe: \"0644\"", "unknown key `mdoe`"),
+        ("file", "content: x, mode: \"9999\"", "mode"),
+        ("file", "content: x, owner: \"${vars.nope}\"", "no variable `nope`"),
+        ("file", "content: x, path: rel", "path"),
+        ("file", "content: {secret: nope}", "the secret that `content` names is not declared"),
+        ("file", "recv: {content: \"value[nope].text\"}", "value[nope]"),
+        ("file", "template: nope.j2", "nope.j2"),
+        ("file", "template: {text: \"{% if %}\"}", "template:1"),
+        ("file", "template: {text: \"{{ vars.nope }}\"}", "no variable `nope`"),
+        ("file", "template: {text: \"{{ vars.n }}\"}", "the template uses `vars.n`"),
+        ("file", "template: {text: \"{{ b }}\"}, with: {a: \"${vars.n}\"}", "unknown name `b`"),
+        ("file", "content: x, meta: {retry: abc}", "`retry`"),
+        ("file", "content: x, meta: {sema: [\"a:x\"]}", "semaphore"),
+        ("exec", "args: [a], meta: {on_remove: delete}", "no object to delete"),
+        ("fetch", "mode: \"0644\"", "fetch[/srv/a]: "),
+        ("fetch", "mode: \"${probe.word}\"", "fetch[/srv/a]: "),
+        ("exec", "args: [\"${probe.word + 1}\"]", "string"),
+    ] {
+        for when in ["probe.load > 1", "not (probe.load > 1)", "vars.n > 1"] {
+            let text = graph(kind, &format!("name: /srv/a, {fields}, when: {when}"));
+            let tree = Tree::new(&[("web.yaml", &text)]);
+            assert!(tree.load(&options(None)).is_err(), "accepted: {text}");
+            let problems = tree.problems(&options(None));
+            assert!(problems.contains(message), "{fields}: {problems}");
+            assert!(problems.contains("rejected: "), "{fields}: {problems}");
+        }
+        // The same problem is that of the active resource.
+        let text = graph(kind, &format!("name: /srv/a, {fields}, when: probe.load > 1"));
+        let problems = Tree::new(&[("web.yaml", &text)]).problems(&options(Some(5)));
+        assert!(problems.contains(message), "{fields}: {problems}");
+    }
+}
+
+/// A right resource is accepted, and stays inactive until the answer.
+#[test]
+fn a_right_resource_waits_for_its_condition() {
+    for (kind, fields) in [
+        ("file", "content: x, mode: \"0644\""),
+        ("file", "template: {text: \"{{ a }} {{ vars.port }}\"}, with: {a: \"${vars.n}\"}"),
+        (
+            "file",
+            "template: {text: \"{{ a }}\"}, with: {a: \"${probe.word}\"}, mode: \"${probe.word}\"",
+        ),
+        ("svc", "state: \"${probe.word}\""),
+        ("exec", "args: [echo, \"${probe.word}\"]"),
+        ("line", "path: /srv/a, line: \"${probe.word}\""),
+    ] {
+        let text = graph(kind, &format!("name: /srv/a, {fields}, when: probe.load > 1"));
+        let text = text.replace("/srv/a, state", "a.service, state");
+        let tree = Tree::new(&[("web.yaml", &text)]);
+        let loaded = tree.load(&options(None)).unwrap_or_else(|it| panic!("{}", it.with_source()));
+        let shown: Vec<String> = loaded.inactive.iter().map(ToString::to_string).collect();
+        assert_eq!(shown, ["unknown until probe[load]"], "{fields}");
+    }
+    let loaded = tree_of(&graph("file", "name: /srv/a, content: x, when: probe.load > 1"), Some(5));
+    assert_eq!(loaded.inactive.len(), 0);
+}
+
+#[track_caller]
+fn tree_of(text: &str, answer: Option<i64>) -> steadfast::config::LoadedGraph {
+    let tree = Tree::new(&[("web.yaml", text)]);
+    tree.load(&options(answer)).unwrap_or_else(|it| panic!("{}", it.with_source()))
+}
+
+/// A fact or variable that is false keeps the resource inactive whatever the probe answers: its fields are not read.
+#[test]
+fn a_false_part_of_a_condition_wins() {
+    for when in [
+        "[probe.load > 1, vars.on]",
+        "[vars.on, probe.load > 1]",
+        "probe.load > 1 and vars.on",
+        "vars.on and (probe.load > 1 or vars.n > 2)",
+    ] {
+        let text = graph("file", &format!("name: /srv/a, mode: \"9999\", when: {when}"));
+        let loaded = tree_of(&text, None);
+        assert!(loaded.inactive[0].unknown_until.is_none(), "{when}: {}", loaded.inactive[0]);
+    }
+    let text = graph("file", "name: /srv/a, mode: \"9999\", when: probe.load > 1 or vars.on");
+    assert!(Tree::new(&[("web.yaml", &text)]).problems(&options(None)).contains("mode"));
+}
+
+/// The condition of a use or an include waits as that of a resource does.
+#[test]
+fn uses_and_includes_that_wait_are_checked() {
+    let probe = "resources:\n  probe: [{name: load, args: [/bin/true], value: {type: int}}]\n";
+    let module = "module: m\nparams: {n: {type: int}, on: {type: bool, default: false}}\nresources:\n  noop: [{name: a}]\n  test: [{name: t, when: params.on, int: x}]\n  file: [{name: f, path: /srv/f, template: {text: \"{{ params.n }}\"}, when: params.n > 1}]\n";
+    let use_of = |more: &str| format!("graph: g\nmodules: [{{use: m, as: shop{more}}}]\n{probe}");
+    let files = |web: &str| [("web.yaml", web.to_owned()), ("m/m.yaml", module.to_owned())];
+    let load = |web: &str| {
+        let files = files(web);
+        let files: Vec<(&str, &str)> =
+            files.iter().map(|(name, text)| (*name, text.as_str())).collect();
+        Tree::new(&files).load(&with_facts())
+    };
+    let rejected = load(&use_of(", with: {n: \"${probe.load}\"}")).unwrap_err().with_source();
+    assert!(rejected.contains("the template uses `params.n`: pass it by `with:`"), "{rejected}");
+    let loaded = load(&use_of(", with: {n: 2}, when: probe.load > 1")).unwrap();
+    assert_eq!(loaded.inactive.len(), 3);
+    let rejected = load(&use_of(", with: {n: 2, on: true}, when: probe.load > 1")).unwrap_err();
+    assert!(rejected.with_source().contains("`int`"), "{}", rejected.with_source());
+    let include =
+        format!("graph: g\ninclude: [{{file: more.yaml, when: probe.load > 1}}]\n{probe}");
+    for (more, message) in [
+        ("resources: {test: [{name: t, int: x}]}\n", Some("`int`")),
+        ("resources: {test: [{name: t, int: x, when: false}]}\n", None),
+        ("assert: [{that: 1, message: x}]\n", Some("a condition must be bool")),
+        ("assert: [{that: false, message: x}]\n", None),
+    ] {
+        let tree = Tree::new(&[("web.yaml", &include), ("more.yaml", more)]);
+        match message {
+            Some(message) => {
+                let problems = tree.problems(&with_facts());
+                assert!(problems.contains(message), "{more}: {problems}");
+            }
+            None => drop(accepted(&[("web.yaml", &include), ("more.yaml", more)])),
+        }
+    }
+}
+
+/// The printed expansion of a waiting resource can be read.
+#[test]
+fn the_expansion_of_a_waiting_resource_is_accepted() {
+    let text = graph(
+        "file",
+        "name: /srv/a, template: {text: \"{{ x }}\"}, with: {x: \"${vars.n}\"}, mode: \"0644\", when: probe.load > 1",
+    );
+    let tree = Tree::new(&[("web.yaml", &text)]);
+    let printed = steadfast::config::expanded_text(&[tree.path("web.yaml")], &options(None));
+    let printed = printed.unwrap_or_else(|it| panic!("{}", it.with_source()));
+    assert!(printed.contains("unknown_fields: [\"content\"]"), "{printed}");
+    let again = Tree::new(&[("web.yaml", &printed)]);
+    let loaded = again.load(&options(None)).unwrap_or_else(|it| panic!("{}", it.with_source()));
+    assert_eq!(loaded.inactive.len(), 1);
+}
