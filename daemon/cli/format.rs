@@ -3,13 +3,10 @@
 use super::args::FormatFiles;
 use super::exit::Exit;
 use super::output::{error, plain, print};
-use crate::config::{format_graph, is_graph};
-use std::io::{Read as _, Write as _};
+use crate::config::{format_graph, is_graph, read_text_to_format};
+use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-
-/// The maximum size of a file in bytes.
-const LARGEST: u64 = 64 * 1024 * 1024;
 
 /// Formats files in place, or standard input to standard output.
 pub(super) fn format_files(args: &FormatFiles) -> Exit {
@@ -77,13 +74,7 @@ enum Outcome {
 
 fn format_file(path: &Path, is_check: bool) -> Result<Outcome, String> {
     let is_stream = path == Path::new("-");
-    let mut text = String::new();
-    let read = if is_stream {
-        std::io::stdin().lock().take(LARGEST).read_to_string(&mut text)
-    } else {
-        std::fs::File::open(path).and_then(|file| file.take(LARGEST).read_to_string(&mut text))
-    };
-    read.map_err(|error| error.to_string())?;
+    let text = read_text_to_format(path)?;
     let formatted = format_graph(&text).map_err(|problem| problem.to_string())?;
     let is_same = formatted == text;
     if is_stream && !is_check {

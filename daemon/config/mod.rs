@@ -41,7 +41,7 @@ pub use expand::modules::module_page::{
     ModulePage, ModuleParam, ModuleResource, describe_module, module_folder,
 };
 pub use expand::words::language_words;
-pub use format::{NotFormatted, format_graph};
+pub use format::{NotFormatted, format_graph, read_text_to_format};
 pub use lint::{Finding, LINTS, find_advice, refresh_action};
 pub(crate) use live_inputs::LiveInputs;
 pub use load::{expanded_text, load, load_texts};

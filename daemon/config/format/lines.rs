@@ -56,8 +56,8 @@ impl Scan {
 }
 
 /// Returns the sort of each line.
-pub(super) fn classify_lines(lines: &[&str]) -> Vec<LineKind> {
-    let mut kinds = Vec::with_capacity(lines.len());
+pub(super) fn classify_lines<'t>(lines: impl Iterator<Item = &'t str>) -> Vec<LineKind> {
+    let mut kinds = Vec::new();
     let mut scan = Scan::default();
     // The column of the parent of a block scalar.
     let mut block: Option<usize> = None;
@@ -165,11 +165,10 @@ mod tests {
     #[test]
     fn lines_have_their_sorts() {
         let text = "a: |\n  x\n\n  # y\n# c\nb: {x: 1,\n  y: 2}\n\nc: one\n  two\nd: 'it''s # no'\n- - e: >-\n      t\n";
-        let lines: Vec<&str> = text.lines().collect();
         let wanted = [
             Structure, Text, Text, Text, Comment, Structure, Continued, Empty, Structure,
             Continued, Structure, Structure, Text,
         ];
-        assert_eq!(classify_lines(&lines), wanted);
+        assert_eq!(classify_lines(text.lines()), wanted);
     }
 }

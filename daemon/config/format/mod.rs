@@ -2,7 +2,7 @@
 //! lines.
 //!
 //! The formatter must never change a value or a comment: the result is read again and compared, and a difference is an
-//! error. It works on lines, so that everything within a line stays as it is. Reading order: this file, `lines` (the
+//! error. It refuses what `check` refuses, and it must never follow an alias. It works on lines, so that everything within a line stays as it is. Reading order: this file, `lines` (the
 //! lines that belong to a value), `comments`.
 
 mod comments;
@@ -11,14 +11,17 @@ mod lines;
 use super::document::parse::parse;
 use super::problem::code::Code;
 use super::problem::{Problem, Problems};
+use super::read::files;
+use super::read::refused_characters::check_characters;
 use super::source_file::SourceFile;
-use comments::list_comments;
+use comments::has_same_comments;
 use lines::{LineKind, classify_lines};
+use std::path::Path;
 
 /// The reason for which a file is not formatted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotFormatted {
-    /// The text is not valid YAML.
+    /// The text is too large, or `check` refuses it.
     #[error("{0}")]
     Invalid(String),
     /// The formatted text would mean something else: a defect of the formatter.
@@ -36,62 +39,74 @@ pub enum NotFormatted {
 /// # Errors
 /// [`NotFormatted`] for a text that is not YAML, and for one that the formatter would change in meaning.
 pub fn format_graph(text: &str) -> Result<String, NotFormatted> {
-    check_syntax(text)?;
-    let before = read_values(text)?;
-    let formatted = format_lines(text);
-    let after = read_values(&formatted).or(Err(NotFormatted::Different("syntax")))?;
-    if before != after {
+    if text.len() as u64 > LARGEST_FORMATTED {
+        return Err(NotFormatted::Invalid(too_large()));
+    }
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    check_text(text)?;
+    let formatted = format_lines(text)?;
+    if !has_same_values(text, &formatted) {
         return Err(NotFormatted::Different("values"));
     }
-    if list_comments(text) != list_comments(&formatted) {
+    if !has_same_comments(text, &formatted) {
         return Err(NotFormatted::Different("comments"));
     }
-    if format_lines(&formatted) != formatted {
+    if format_lines(&formatted)? != formatted {
         return Err(NotFormatted::Different("second formatting"));
     }
     Ok(formatted)
 }
 
-/// The greatest depth of brackets in a text, also within strings. A graph has at most 64 levels.
-const DEEPEST_BRACKETS: usize = 1000;
+/// The largest text that is formatted, in bytes.
+const LARGEST_FORMATTED: u64 = 8 << 20;
 
-/// Returns the greatest number of brackets that are open at one place.
-fn bracket_depth(text: &str) -> usize {
-    let (mut open, mut most) = (0_usize, 0);
-    for byte in text.bytes() {
-        match byte {
-            b'[' | b'{' => open += 1,
-            b']' | b'}' => open = open.saturating_sub(1),
-            _ => {}
-        }
-        most = most.max(open);
-    }
-    most
+fn too_large() -> String {
+    format!(
+        "the file is larger than {} MiB, the limit of fmt; split the file",
+        LARGEST_FORMATTED >> 20
+    )
 }
 
-/// Fails for a text that `check` refuses as YAML, with the same message. Several documents and tags are no error here.
-fn check_syntax(text: &str) -> Result<(), NotFormatted> {
+/// Reads the text of a graph file, or of the standard input for `-`, as `check` reads it; a byte order mark stays.
+///
+/// # Errors
+/// The reason, in one line: the file cannot be read, is a pipe, is too large, or is not UTF-8.
+pub fn read_text_to_format(path: &Path) -> Result<String, String> {
+    let display = path.display().to_string();
+    let oversized = |_: &str| Problem::new(Code::TooLarge, too_large());
+    files::read_with_mark(path, &display, (LARGEST_FORMATTED, oversized)).map_err(|problem| {
+        let hint = problem.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+        format!("{}{hint}", problem.what)
+    })
+}
+
+/// Fails for a text that `check` refuses, with the same message. A tag is no error here.
+fn check_text(text: &str) -> Result<(), NotFormatted> {
     let mut problems = Problems::default();
     let file = SourceFile::new("", "-".into(), "".into(), text.to_owned());
-    parse(&file, &mut problems);
-    let is_of_syntax = |problem: &&Problem| matches!(problem.code, Code::Syntax | Code::Tab);
-    let Some(problem) = problems.list.iter().find(is_of_syntax) else { return Ok(()) };
+    if check_characters(&file, &mut problems) {
+        parse(&file, &mut problems);
+    }
+    let is_refused = |problem: &&Problem| problem.code != Code::Tag;
+    let Some(problem) = problems.list.iter().find(is_refused) else { return Ok(()) };
     let place = problem.places.first();
     let (line, column) = place.map_or((0, 0), |place| (place.line, place.column));
     let hint = problem.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
     Err(NotFormatted::Invalid(format!("{line}:{column}: {}{hint}", problem.what)))
 }
 
-fn read_values(text: &str) -> Result<serde_yaml::Value, NotFormatted> {
-    if text.trim().is_empty() {
-        return Ok(serde_yaml::Value::Null);
+/// Returns true if two texts give the same events of YAML: values, keys, tags, anchors and aliases. No alias is
+/// followed, and nothing is stored.
+fn has_same_values(one: &str, other: &str) -> bool {
+    let events = |text| granit_parser::Parser::new_from_str(text);
+    let (mut one, mut other) = (events(one), events(other));
+    loop {
+        match (one.next(), other.next()) {
+            (None, None) => return true,
+            (Some(Ok((one, _))), Some(Ok((other, _)))) if one == other => {}
+            _ => return false,
+        }
     }
-    // The reader of values takes very long for a text that no graph can have.
-    if bracket_depth(text) > DEEPEST_BRACKETS {
-        return Err(NotFormatted::Invalid("the brackets are nested too deeply".to_owned()));
-    }
-    let invalid = |error: serde_yaml::Error| format!("expected valid YAML: {error}");
-    serde_yaml::from_str(text).map_err(|error| NotFormatted::Invalid(invalid(error)))
 }
 
 /// A level of nesting: the columns before and after.
@@ -101,64 +116,84 @@ struct Level {
     is_list: bool,
 }
 
+/// The formatted text, as far as written.
+#[derive(Default)]
+struct Output {
+    text: String,
+    /// True if the last line is empty.
+    is_empty_line: bool,
+    has_lines: bool,
+}
+
+impl Output {
+    fn push(&mut self, line: &str) {
+        if self.has_lines {
+            self.text.push('\n');
+        }
+        self.text.push_str(line);
+        self.is_empty_line = line.is_empty();
+        self.has_lines = true;
+    }
+
+    /// Writes the comments and empty lines before a line; several empty lines become one.
+    fn push_waiting(&mut self, waiting: &str, indent: usize) {
+        for line in waiting.lines().map(str::trim) {
+            if !line.is_empty() {
+                self.push(&format!("{:indent$}{line}", ""));
+            } else if self.has_lines && !self.is_empty_line {
+                self.push("");
+            }
+        }
+    }
+}
+
 /// Formats without a check of the result.
-fn format_lines(text: &str) -> String {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let all: Vec<&str> = text.lines().collect();
-    let kinds = classify_lines(&all);
+fn format_lines(text: &str) -> Result<String, NotFormatted> {
+    let kinds = classify_lines(text.lines());
     let mut levels: Vec<Level> = Vec::new();
-    let mut output: Vec<String> = Vec::new();
+    let mut output = Output::default();
     // Comments and empty lines wait for the line that follows, which gives their column.
-    let mut waiting: Vec<&str> = Vec::new();
+    let (mut waiting, mut at) = (0, 0);
     let mut shift = (0, 0);
-    for (line, kind) in all.iter().zip(&kinds) {
+    for (whole, kind) in text.split_inclusive('\n').zip(&kinds) {
+        let line = whole.strip_suffix('\n').unwrap_or(whole);
+        let line = line.strip_suffix('\r').unwrap_or(line);
+        let before = text.get(waiting..at).unwrap_or_default();
+        at += whole.len();
         match kind {
-            LineKind::Empty | LineKind::Comment => waiting.push(line.trim()),
+            LineKind::Empty | LineKind::Comment => continue,
             LineKind::Structure => {
                 let old = indent_of(line);
                 let written = place_line(line, &mut levels);
                 shift = (old, indent_of(&written));
-                put_waiting(&mut waiting, &" ".repeat(shift.1), &mut output);
-                output.push(written);
+                output.push_waiting(before, shift.1);
+                output.push(&written);
             }
             LineKind::Continued => {
-                put_waiting(&mut waiting, &" ".repeat(shift.1), &mut output);
-                output.push(shift_line(line, shift).trim_end().to_owned());
+                output.push_waiting(before, shift.1);
+                output.push(shift_line(line, shift).trim_end());
             }
-            LineKind::Text => {
-                output.append(&mut waiting.drain(..).map(str::to_owned).collect());
-                output.push(if line.trim().is_empty() {
-                    (*line).trim_end_matches('\r').to_owned()
-                } else {
-                    shift_line(line.trim_end_matches('\r'), shift)
-                });
-            }
+            LineKind::Text if line.trim().is_empty() => output.push(line.trim_end_matches('\r')),
+            LineKind::Text => output.push(&shift_line(line.trim_end_matches('\r'), shift)),
+        }
+        waiting = at;
+        // Each level of nesting may move a line by two columns.
+        if output.text.len() as u64 > 4 * LARGEST_FORMATTED {
+            return Err(NotFormatted::Invalid(too_large()));
         }
     }
     let last = levels.first().map_or(0, |level| level.new);
-    put_waiting(&mut waiting, &" ".repeat(last), &mut output);
+    output.push_waiting(text.get(waiting..).unwrap_or_default(), last);
+    let mut formatted = output.text;
     // A block scalar at the end keeps its empty lines.
-    if kinds.last() != Some(&LineKind::Text) {
-        while output.last().is_some_and(String::is_empty) {
-            output.pop();
-        }
+    let is_text = kinds.last() == Some(&LineKind::Text);
+    if !is_text {
+        formatted.truncate(formatted.trim_end_matches('\n').len());
     }
-    let mut formatted = output.join("\n");
-    if !formatted.is_empty() && (text.ends_with('\n') || kinds.last() != Some(&LineKind::Text)) {
+    if !formatted.is_empty() && (text.ends_with('\n') || !is_text) {
         formatted.push('\n');
     }
-    formatted
-}
-
-/// Writes the comments and empty lines before a line; several empty lines become one.
-fn put_waiting(waiting: &mut Vec<&str>, indent: &str, output: &mut Vec<String>) {
-    for line in waiting.drain(..) {
-        if !line.is_empty() {
-            output.push(format!("{indent}{line}"));
-        } else if output.last().is_some_and(|before| !before.is_empty()) {
-            output.push(String::new());
-        }
-    }
+    Ok(formatted)
 }
 
 /// Moves a line that begins with a key or a dash to its level.

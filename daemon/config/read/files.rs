@@ -147,6 +147,31 @@ pub(in crate::config) fn read_used(
     Ok(Some(source))
 }
 
+/// Reads a file, or the standard input for `-`, and leaves the byte order mark in the text. A file of more than `most`
+/// bytes is refused with the problem that `too_large` returns.
+pub(in crate::config) fn read_with_mark(
+    path: &Path,
+    display: &str,
+    (most, too_large): (u64, impl FnOnce(&str) -> Problem),
+) -> Result<String, Problem> {
+    let read = if path.as_os_str() == "-" {
+        bounded(io::stdin().lock(), most)
+    } else {
+        steady(path, most).map(|(bytes, _)| bytes)
+    };
+    let bytes = read.map_err(|error| unreadable(display, &error))?;
+    if bytes.len() as u64 > most {
+        return Err(too_large(display));
+    }
+    let has_mark = bytes.starts_with("\u{feff}".as_bytes());
+    let mut problems = Problems::default();
+    match text(display, bytes, &mut problems) {
+        Some(text) if has_mark => Ok(format!("\u{feff}{text}")),
+        Some(text) => Ok(text),
+        None => Err(problems.list.pop().unwrap_or_else(|| too_large(display))),
+    }
+}
+
 /// Returns the paths of the files of a folder; none if it cannot be read.
 pub(in crate::config) fn list_folder(path: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
