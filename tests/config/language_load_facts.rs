@@ -206,3 +206,52 @@ resources:
         assert!(problems.contains(expected), "expected {expected}\nfound {problems}");
     }
 }
+
+/// One template fits hosts with and without a local fact: a default, a condition and a loop in it need no file.
+#[test]
+fn a_template_may_use_an_absent_local_fact() {
+    let load = |local: Option<serde_json::Value>, template: &str| {
+        let graph = format!(
+            "graph: g\nresources:\n  file:\n  - {{name: /srv/a, template: {{text: \"{template}\"}}}}\n"
+        );
+        let mut facts = Value::clone(&crate::language::facts());
+        if let Some(local) = local {
+            facts.insert_path("local", Value::from_json(local).unwrap());
+        }
+        let options = Options { facts: Some(Arc::new(facts)), ..with_facts() };
+        let tree = Tree::new(&[("web.yaml", &graph)]);
+        let path = [tree.path("web.yaml")];
+        let expanded = steadfast::config::expanded_text(&path, &options);
+        expanded.map_err(|rejected| rejected.with_source())
+    };
+    let none = || Some(serde_json::json!({}));
+    let some = || Some(serde_json::json!({"role": {"name": "db", "deep": {"x": 1}}}));
+    for (template, without, with) in [
+        ("{{ facts.local.role.name | default('none') }}", "none", "db"),
+        ("{{ facts.local.role.deep.x | default(0) }}", "0", "1"),
+        ("{{ facts.local.role.deep.y | default(0) }}", "0", "0"),
+        ("{% if 'role' in facts.local %}{{ facts.local.role.name }}{% endif %}!", "!", "db!"),
+        ("{% if facts.local.role is defined %}{{ facts.local.role.name }}{% endif %}!", "!", "db!"),
+        ("{% set r = facts.local.role.name|default('x') %}{{ r ~ r }}", "xx", "dbdb"),
+        ("{% if facts.local.role.name|default('') == 'db' %}y{% else %}n{% endif %}", "n", "y"),
+    ] {
+        for (facts, wanted) in [(none(), without), (some(), with)] {
+            let text = load(facts, template).unwrap_or_else(|said| panic!("{template}: {said}"));
+            let content = text.lines().find(|line| line.contains("content:")).unwrap_or_default();
+            let found =
+                content.split_once("content: ").unwrap().1.trim_matches('"').trim_matches('\'');
+            assert_eq!(found, wanted, "{template}");
+        }
+    }
+    let default = "{{ facts.local.role.name | default('none') }}";
+    assert!(load(None, default).is_ok(), "{:?}", load(None, default));
+    for template in ["{{ facts.local.role.name }}", "a {{ facts.local.role.name | upper }}"] {
+        let said = load(none(), template).unwrap_err();
+        assert!(said.contains("no fact `local.role"), "{said}");
+        let hint = "this host lacks it: add /etc/steadfast/facts.d/role.yaml, or write `facts.local.role.name | default(VALUE)`";
+        assert!(said.contains(hint), "{said}");
+        assert!(said.contains("template:1:"), "{said}");
+    }
+    let said = load(some(), "{{ facts.local.role.nmae }}").unwrap_err();
+    assert!(said.contains("no fact `local.role.nmae`"), "{said}");
+}

@@ -4,6 +4,7 @@
 //! The engine has no hook for a binding. A check is added behind each tag that binds names, as text of the template,
 //! and taken away from the places of errors.
 
+use super::absent_facts::{ABSENT, absent_steps};
 use super::operands::{ADDED, COMPARED, FACTOR, INDEXED, JOINED, OPEN, SEARCHED, charged_operands};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -126,7 +127,10 @@ pub(super) fn with_checks(source: &str) -> String {
     let mut done = 0;
     for code in code_of(source) {
         let tag = source.get(code.inside.clone()).unwrap_or_default();
-        for insertion in charged_operands(tag, code.is_tag).unwrap_or_default() {
+        let mut insertions = charged_operands(tag, code.is_tag).unwrap_or_default();
+        insertions.extend(absent_steps(tag));
+        insertions.sort_by_key(|insertion| insertion.at);
+        for insertion in insertions {
             let at = code.inside.start + insertion.at;
             text.push_str(source.get(done..at).unwrap_or_default());
             text.push_str(&insertion.text);
@@ -159,8 +163,9 @@ static CHECKS: LazyLock<Option<regex_lite::Regex>> = LazyLock::new(|| {
         "\\{{% if [A-Za-z0-9_.]+ is defined %\\}}\\{{% set [A-Za-z0-9_.]+ = [A-Za-z0-9_.]+\\|{CHARGE} %\\}}\\{{% endif [-+]?%\\}}"
     );
     let open = regex_lite::escape(OPEN);
-    let operand =
-        format!("\\|(?:{ADDED}|{COMPARED}|{FACTOR}|{SEARCHED}|{JOINED}|{INDEXED}\\))|{open}");
+    let operand = format!(
+        "\\|(?:{ADDED}|{COMPARED}|{FACTOR}|{SEARCHED}|{JOINED}|(?:{INDEXED}|{ABSENT})\\))|{open}"
+    );
     regex_lite::Regex::new(&format!("{check}|{operand}")).ok()
 });
 

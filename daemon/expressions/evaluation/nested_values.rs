@@ -1,6 +1,7 @@
 //! The work of values: of turning lists and maps into text, of comparing and of sorting them. A template can build a
 //! list that contains another list many times: such a value has few parts in memory and an endless text.
 
+use super::absent_facts::ABSENT;
 use super::bindings::CHARGE;
 use super::bounded_text::text_of;
 use super::operands::{ADDED, COMPARED, FACTOR, INDEXED, JOINED, SEARCHED};
@@ -10,6 +11,7 @@ use minijinja::filters;
 use minijinja::tests;
 use minijinja::value::{Kwargs, Rest, Value, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State};
+use std::collections::BTreeMap;
 
 /// The share of a unit of fuel that a byte costs.
 const BYTES_OF_UNIT: u64 = 64;
@@ -109,6 +111,13 @@ fn add_operands(engine: &mut Environment<'static>) {
     });
     // The engine has charged a text, since it is the input of a filter.
     engine.add_filter(INDEXED, view_of);
+    engine.add_filter(ABSENT, |value: &Value| {
+        if value.is_undefined() {
+            Value::from(BTreeMap::<String, Value>::new())
+        } else {
+            value.clone()
+        }
+    });
     engine.add_filter(FACTOR, |value: Value| {
         let kinds = [ValueKind::String, ValueKind::Seq, ValueKind::Iterable];
         if kinds.contains(&value.kind()) {

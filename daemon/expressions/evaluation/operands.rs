@@ -32,24 +32,26 @@ pub(super) struct Insertion {
     pub(super) text: String,
 }
 
+/// The sort of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Word,
     Number,
     Quoted,
     Sign,
 }
 
+/// A word, number, text or sign in code, with its bytes.
 #[derive(Clone, Copy, Debug)]
-struct Token<'a> {
-    kind: Kind,
-    text: &'a str,
-    start: usize,
-    end: usize,
+pub(super) struct Token<'a> {
+    pub(super) kind: Kind,
+    pub(super) text: &'a str,
+    pub(super) start: usize,
+    pub(super) end: usize,
 }
 
 /// Returns the next token of code.
-fn next_token(code: &str, from: usize) -> Option<Token<'_>> {
+pub(super) fn next_token(code: &str, from: usize) -> Option<Token<'_>> {
     let rest = code.get(from..)?;
     let start = from + (rest.len() - rest.trim_start().len());
     let rest = code.get(start..)?;

@@ -126,7 +126,10 @@ impl Template {
         engine
             .add_template_owned(name.to_owned(), checked)
             .map_err(|error| explain(name, &error, &[]))?;
-        let names = undeclared_names(&engine, name);
+        let mut names = undeclared_names(&engine, name);
+        if text.contains("facts.local.") {
+            names.extend(names_as_written(name, text));
+        }
         Ok(Self { engine, name: name.to_owned(), names, products: products_of(text) })
     }
 
@@ -137,14 +140,15 @@ impl Template {
     }
 
     /// Checks the names of the template itself: each begins with a name of `known` (those of `with` and `values`), or
-    /// is in the environment. The names of included templates are checked when they are used.
+    /// is in the environment. The names of included templates, and absent local facts, are checked when they are used.
     #[must_use]
     pub fn check(&self, environment: &Environment, known: &[&str]) -> Vec<TemplateError> {
         let given: BTreeSet<&str> = known.iter().copied().collect();
         let unknown = self.names.iter().filter(|name| !given.contains(first_part(name)));
         let unknown = unknown.filter_map(|name| {
             let path: Vec<String> = name.split('.').map(str::to_owned).collect();
-            Some((name, environment.resolve(&path, (0, 0)).err()?))
+            let error = environment.resolve(&path, (0, 0)).err()?;
+            (!environment.is_absent(&path)).then_some((name, error))
         });
         let unknown: Vec<_> = unknown.take(MOST_PROBLEMS).collect();
         let repeated = self.products.iter().filter(|it| is_repeated(environment, it));
@@ -230,7 +234,7 @@ impl Template {
             .collect()
     }
 
-    fn source(&self) -> String {
+    pub(super) fn source(&self) -> String {
         let template = self.engine.get_template(&self.name);
         let source = template.map(|template| template.source().to_owned()).unwrap_or_default();
         without_checks(&source, 0).0.into_owned()
@@ -243,6 +247,15 @@ fn undeclared_names(engine: &minijinja::Environment<'_>, name: &str) -> BTreeSet
     let Ok(template) = engine.get_template(name) else { return BTreeSet::new() };
     let names = template.undeclared_variables(true).into_iter();
     names.filter(|name| !globals.contains(first_part(name))).collect()
+}
+
+/// Returns the dotted names of a template without the filters that it gets: they hide steps behind an absent one.
+fn names_as_written(name: &str, text: &str) -> BTreeSet<String> {
+    let mut engine = ENGINE.clone();
+    match engine.add_template_owned(name.to_owned(), text.to_owned()) {
+        Ok(()) => undeclared_names(&engine, name),
+        Err(_) => BTreeSet::new(),
+    }
 }
 
 /// Returns true if a factor of a product is a string or a list: the engine would repeat it.
@@ -351,6 +364,9 @@ impl std::io::Write for BoundedOutput {
     }
 }
 
+/// The hint of a name without a value.
+pub(super) const HINT_IF_ABSENT: &str = "give a value by `with`, or write `| default(…)`";
+
 /// Turns an error of minijinja into one for users: the innermost error of included templates.
 fn explain(name: &str, error: &Error, secrets: &[&str]) -> TemplateError {
     let mut innermost = error;
@@ -367,7 +383,7 @@ fn explain(name: &str, error: &Error, secrets: &[&str]) -> TemplateError {
         ),
         ErrorKind::UndefinedError => {
             let detail = if detail.is_empty() { "a name has no value" } else { detail };
-            (detail.to_owned(), Some("give a value by `with`, or write `| default(…)`"))
+            (detail.to_owned(), Some(HINT_IF_ABSENT))
         }
         kind if detail.is_empty() => (kind.to_string(), None),
         kind => (format!("{kind}: {detail}"), None),
@@ -402,7 +418,7 @@ fn error_at(name: &str, source: &str, offset: Option<usize>, message: String) ->
     TemplateError { template: name.to_owned(), line, column, message, hint: None }
 }
 
-fn line_and_column(source: &str, offset: usize) -> (usize, usize) {
+pub(super) fn line_and_column(source: &str, offset: usize) -> (usize, usize) {
     let before = source.get(..offset).unwrap_or(source);
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     let column = before.get(line_start..).unwrap_or_default().chars().count() + 1;

@@ -276,6 +276,7 @@ impl Expander<'_> {
             }
             Ok(_) => Outcome::Failed,
             Err(error) => {
+                let error = template.explain_absent(&types, error);
                 self.report_template(context, node, &error);
                 self.count_work(context, context.tree().span(node), 1);
                 Outcome::Failed
