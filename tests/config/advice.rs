@@ -63,6 +63,41 @@ fn a_module_without_a_use_of_a_parameter_gets_advice() {
     assert_eq!(advice_about(&files), [("unused-param", 4)]);
 }
 
+/// A value within a script is code; a value in an argument or in the environment is not.
+#[test]
+fn an_expression_in_a_script_gets_advice() {
+    let of = |fields: &str| {
+        let graph = format!(
+            "graph: a\nvars: {{x: ab}}\nresources:\n  exec:\n    - {{name: a, creates: /a, {fields}}}\n"
+        );
+        let files = Files::new().with("graph.yaml", &graph);
+        let found = advice_about(&files).into_iter();
+        found.map(|(name, _)| name).filter(|name| *name != "unused-variable").collect::<Vec<_>>()
+    };
+    for fields in [
+        "args: [sh, -c, \"echo ${vars.x}\"]",
+        "args: [/bin/bash, -euc, \"echo ${vars.x}\"]",
+        "args: [env, A=b, timeout, 5, dash, -c, \"${vars.x}\"]",
+        "args: [python3.11, -c, \"print('${vars.x}')\"]",
+        "args: [perl, -ne, \"print '${vars.x}'\"]",
+        "cmd: 'sh -c echo ${vars.x}'",
+        "cmd: sh, args: [-c, \"echo ${vars.x}\"]",
+        "args: [true], ifcmd: 'sh -c ${vars.x}'",
+    ] {
+        assert_eq!(of(fields), ["expression-in-script"], "{fields}");
+    }
+    for fields in [
+        "args: [sh, -c, 'echo \"$1\"', _, \"${vars.x}\"]",
+        "args: [sh, -c, 'echo \"$X\"'], env: {X: \"${vars.x}\"}",
+        "args: [sh, -e, \"${vars.x}\"]",
+        "args: [echo, -c, \"${vars.x}\"]",
+        "args: [sh, -c, \"echo $${vars.x}\"]",
+        "args: [python3, /script, -c, x]",
+    ] {
+        assert_eq!(of(fields), [""; 0], "{fields}");
+    }
+}
+
 #[test]
 fn a_good_graph_gets_no_advice() {
     let graph = "graph: a\nvars: {site: web}\nresources:\n  file:\n    - {name: \"/etc/${vars.site}.conf\", content: x, notify: \"svc[web]\"}\n    - {name: /etc/b.conf, content: x}\n  svc:\n    - {name: web, state: running, after: [\"file[/etc/web.conf]\"], subscribe: [\"file[/etc/b.conf]\"]}\n";

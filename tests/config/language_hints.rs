@@ -49,6 +49,33 @@ fn users_of_a_wrong_variable_are_silent() {
     assert!(!said.contains("no variable"), "{said}");
 }
 
+/// A hint names a form that the field takes: a literal text has no expression.
+#[test]
+fn hints_for_a_source_fit_the_field() {
+    for (resource, hint) in [
+        (
+            "file: [{name: /a, content: {from: vars.n}}]",
+            "write `template: {text: \"{{ value }}\"}, with: {value: \"${vars.n}\"}`; of a resource",
+        ),
+        ("file: [{name: /a, mode: {from: vars.n}}]", "write `mode: \"${vars.n}\"`; of a resource"),
+        (
+            "file: [{name: /a, content: {from: \"exec[a].stdout\"}}]",
+            "write `recv: {content: \"exec[a].stdout\"}`",
+        ),
+        ("link: [{name: /a}]", "write: file: [{name: /path, symlink: /target}]"),
+        (
+            "file: [{name: /a, template: {text: \"{{ w }}\"}}]",
+            "give it a value: with: {w: …}; a variable is `vars.w`",
+        ),
+    ] {
+        let graph = format!("graph: g\nvars: {{n: x}}\nresources:\n  {resource}\n");
+        let kinds = config::KindSet::of_this_build();
+        let options = config::Options { kinds, ..with_facts() };
+        let said = Tree::new(&[("web.yaml", &graph)]).problems(&options);
+        assert!(said.contains(hint), "{resource}: {said}");
+    }
+}
+
 /// Issue 17, point 1: the hint for a word of another tool has the value of the user.
 #[test]
 fn hints_for_foreign_words_repeat_the_value() {
@@ -60,6 +87,9 @@ fn hints_for_foreign_words_repeat_the_value() {
         ("pkg", "loop: \"{{ names }}\"", "write: for_each: vars.names"),
         ("exec", "unless: test -e /x", "write: nifcmd: test -e /x"),
         ("exec", "onlyif: 'a: b'", "write: ifcmd: 'a: b'"),
+        ("exec", "if: test -e /x", "use `ifcmd: COMMAND`, or `when: EXPRESSION`"),
+        ("user", "createhome: yes", "write: manage_home: true"),
+        ("user", "create_home: no", "write: manage_home: false"),
         ("exec", "chdir: /srv", "write: cwd: /srv"),
         ("exec", "become: true", "write: user: root"),
         ("exec", "command: \"{{ cmd }}\"", "write: cmd: '${vars.cmd}'"),

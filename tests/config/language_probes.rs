@@ -211,3 +211,41 @@ fn a_bare_name_takes_the_metaparameters_of_a_use() {
     assert_eq!(loaded.vertices.len(), 2);
     assert!(loaded.vertices.iter().all(|it| it.meta == loaded.vertices[1].meta));
 }
+
+/// `lines: true` is a list of strings, with the type string and without one.
+#[test]
+fn the_lines_of_a_probe_are_a_list_of_strings() {
+    let kinds = steadfast::config::KindSet::of_this_build();
+    let graph = |value: &str, fields: &str| {
+        format!(
+            "graph: g\nresources:\n  exec: [{{name: e, {fields}}}]\n  probe: [{{name: l, cmd: [/bin/true], value: {{lines: true{value}}}}}]\n"
+        )
+    };
+    for value in ["", ", type: string", ", type: json"] {
+        let text = graph(value, "args: \"${probe.l}\", when: '\"a\" in probe.l'");
+        let tree = Tree::new(&[("web.yaml", &text)]);
+        for (answer, active) in [(None, 1), (Some(vec!["a", "b"]), 2), (Some(vec![]), 1)] {
+            let probes = answer.map(|lines| {
+                let sent = vec![(
+                    "json",
+                    steadfast_resources::SentValue::Shown(steadfast_resources::Value::Text(
+                        serde_json::Value::from(lines).to_string(),
+                    )),
+                )];
+                let answer = steadfast::config::probe_answer("probe[l]", &sent).unwrap();
+                Arc::new(BTreeMap::from([answer]))
+            });
+            let options = Options { probes, kinds: kinds.clone(), ..with_facts() };
+            let loaded = tree.load(&options).unwrap_or_else(|it| panic!("{}", it.with_source()));
+            assert_eq!(loaded.vertices.len(), active, "{value}");
+        }
+        let text = graph(value, "args: [a], when: probe.l == \"a\"");
+        let options = Options { kinds: kinds.clone(), ..with_facts() };
+        let problems = Tree::new(&[("web.yaml", &text)]).problems(&options);
+        assert!(problems.contains("compares list of string with string"), "{problems}");
+    }
+    let text = graph(", type: int", "args: [a]");
+    let options = Options { kinds, ..with_facts() };
+    let problems = Tree::new(&[("web.yaml", &text)]).problems(&options);
+    assert!(problems.contains("`lines: true` gives a list of strings"), "{problems}");
+}

@@ -2,12 +2,13 @@
 //!
 //! Advice must never reject a graph. A comment on the line of a finding, or directly above its line or its resource,
 //! silences the finding with a reason: `# lint: allow NAME: REASON`. Reading order: this file (all advice, silences),
-//! `resources` (one resource), `edges` (notifications), `names` (variables and parameters).
+//! `resources` (one resource), `scripts` (its commands), `edges` (notifications), `names` (variables and parameters).
 
 mod edges;
 mod facts;
 mod names;
 mod resources;
+mod scripts;
 
 pub use edges::refresh_action;
 
@@ -30,6 +31,10 @@ pub const LINTS: &[(&str, &str)] = &[
     (
         "after-without-notify",
         "A service starts after its file, and no change of the file reaches the service.",
+    ),
+    (
+        "expression-in-script",
+        "A script in the arguments of a shell or an interpreter has an expression: its value becomes code.",
     ),
     ("literal-expression", "A literal text has `${`, which nothing evaluates."),
     ("template-without-sh", "A template of a script prints a value without the filter `sh`."),

@@ -27,6 +27,7 @@ pub(super) fn advise(
         }
         advise_secrets(file, (item, item), findings);
         if let Some(spec) = kinds.find(kind) {
+            super::scripts::advise(file, (spec, item, &identity), findings);
             for (key, value) in file.tree.entries(item) {
                 let (Some(key_text), Some(text)) = (file.text_of(*key), file.text_of(*value))
                 else {

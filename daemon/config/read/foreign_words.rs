@@ -1,7 +1,7 @@
 //! The words of other tools: each gets a hint with the line as this language writes it.
 
 use steadfast_resources::kinds::cron::cron_fields;
-use steadfast_resources::{FieldType, KindSpec};
+use steadfast_resources::{FieldMode, FieldRole, FieldSpec, FieldType, Interpreter, KindSpec};
 
 /// The maximum length of a value that a hint repeats.
 const LONGEST_VALUE: usize = 60;
@@ -78,6 +78,7 @@ const KEYS: &[Word] = &[
     ("loop", "", "for_each: vars.LIST"),
     ("foreach", "", "for_each: vars.LIST"),
     ("count", "", "for_each: vars.LIST"),
+    ("if", "ifcmd", "use `ifcmd: COMMAND`, or `when: EXPRESSION`"),
     ("if", "", "when: EXPRESSION"),
     ("condition", "", "when: EXPRESSION"),
     ("tags", "", "labels: {NAME: VALUE}"),
@@ -148,6 +149,8 @@ const KINDS: &[(&str, &str)] = &[
     ("copy", "file"),
     ("template", "file"),
     ("directory", "file"),
+    ("link", "file"),
+    ("symlink", "file"),
     ("lineinfile", "line"),
     ("blockinfile", "block"),
     ("dpkg_divert", "divert"),
@@ -219,6 +222,7 @@ fn own_line(line: &str, (key, value): (&str, &str), spec: &KindSpec) -> Option<S
             return Some(format!("state: {}", if is_on { "exists" } else { "absent" }));
         }
         ("enabled" | "running", _) => return Some(format!("{field}: {is_on}")),
+        ("manage_home" | "sensitive", _) => return Some(format!("{field}: {is_on}")),
         ("minute", _) => return cron_fields(value),
         ("user", "become" | "sudo") => return is_on.then(|| line.to_owned()),
         ("after" | "subscribe" | "notify", _) => {
@@ -320,6 +324,31 @@ fn quote(value: &str) -> String {
     let is_plain = value.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '/' || c == '.')
         && !value.contains([':', '#', '"', '\'', '{', '}', '[', ']', ',']);
     if is_plain { value.to_owned() } else { format!("'{}'", value.replace('\'', "''")) }
+}
+
+/// Returns the hint for `{from: …}` in a field: a value of the graph, or of a resource, as the field takes it. `written`
+/// is the text behind `from`.
+pub(super) fn hint_for_source(spec: &FieldSpec, written: &str) -> String {
+    let field = spec.name;
+    if written.contains('[') {
+        return format!("write `recv: {{{field}: \"{written}\"}}`");
+    }
+    let is_name = ["vars.", "params.", "facts.", "probe.", "item."];
+    let name =
+        if is_name.iter().any(|root| written.starts_with(root)) { written } else { "vars.NAME" };
+    let of_resource = format!("of a resource: `recv: {{{field}: \"KIND[NAME].VALUE\"}}`");
+    match spec.mode {
+        Some(FieldMode::Literal(_)) if spec.role == Some(FieldRole::Template) => format!(
+            "write `template: {{text: \"{{{{ value }}}}\"}}, with: {{value: \"${{{name}}}\"}}`; {of_resource}"
+        ),
+        Some(FieldMode::Literal(Interpreter::Shell | Interpreter::Cron)) => {
+            format!("write `env: {{VALUE: \"${{{name}}}\"}}`, and \"$VALUE\" in the text")
+        }
+        Some(FieldMode::Literal(_)) => {
+            format!("`{field}` is copied as it is; {of_resource}")
+        }
+        _ => format!("write `{field}: \"${{{name}}}\"`; {of_resource}"),
+    }
 }
 
 /// Returns the kind here that does the work of a kind of another tool.

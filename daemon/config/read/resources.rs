@@ -1,5 +1,6 @@
 //! The reader's walk over `resources`.
 
+use super::foreign_words;
 use super::receives::Received;
 use super::unknown_keys::misplaced_key;
 use super::{Entry, Reader};
@@ -401,8 +402,8 @@ impl<'t> Reader<'t, '_> {
             Some(Node::Map(_)) if field.takes == FieldType::Texts => {
                 self.secret_name(id).map(|_| secret_item_advice(field.name).to_owned())
             }
-            Some(Node::Map(_)) if self.map_advice(id, field.name).is_some() => {
-                self.map_advice(id, field.name)
+            Some(Node::Map(_)) if self.map_advice(id, field).is_some() => {
+                self.map_advice(id, field)
             }
             Some(Node::Map(_)) if field.takes == FieldType::Text => {
                 Some("quote the value to make it a string".to_owned())
@@ -415,16 +416,18 @@ impl<'t> Reader<'t, '_> {
     }
 
     /// Returns the advice for a map by which the author means the value of another place.
-    fn map_advice(&self, id: usize, field: &str) -> Option<String> {
+    fn map_advice(&self, id: usize, spec: &FieldSpec) -> Option<String> {
         let Some(Node::Map(pairs)) = self.tree.node(id) else { return None };
-        let [(key, _)] = pairs.as_slice() else { return None };
+        let [(key, value)] = pairs.as_slice() else { return None };
+        let field = spec.name;
         Some(match self.scalar(*key)?.text.as_ref() {
             "template" => {
                 "write `template: FILE` in place of the field, beside the other fields".to_owned()
             }
-            "from" => format!(
-                "write `{field}: \"${{vars.NAME}}\"`; of a resource: `recv: {{{field}: \"KIND[NAME].VALUE\"}}`"
-            ),
+            "from" => {
+                let written = self.scalar(*value).map(|value| quoted(&value.text));
+                foreign_words::hint_for_source(spec, written.as_deref().unwrap_or_default())
+            }
             "secret" => format!("name the secret: `{field}: {{secret: NAME}}`"),
             _ => return None,
         })

@@ -18,6 +18,9 @@ use steadfast_resources::{FieldSpec, KindSpec, Receives};
 /// The keys at the top of a graph file that the expansion has read already.
 const LANGUAGE_KEYS: [&str; 5] = ["vars", "vars_files", "include", "modules", "assert"];
 
+/// The kinds of other tools for links.
+const LINKS: [&str; 2] = ["link", "symlink"];
+
 impl<'t> Reader<'t, '_> {
     /// Reports a kind that this build does not have, with the nearest name.
     pub(super) fn unknown_kind(&mut self, kind: Entry<'t>) {
@@ -31,9 +34,13 @@ impl<'t> Reader<'t, '_> {
             let known: Vec<&str> = self.kinds.names().collect();
             problem.hint(known_kinds(kind.key, &known))
         } else {
-            let foreign = foreign_words::kind_for(kind.key).filter(|it| self.kinds.is_known(it));
+            let written = kind.key;
+            let foreign = foreign_words::kind_for(written).filter(|it| self.kinds.is_known(it));
             let near = foreign.or_else(|| nearest(kind.key, self.kinds.names()));
             let near = near.map(|near| match foreign {
+                Some(_) if LINKS.contains(&written) => {
+                    "write: file: [{name: /path, symlink: /target}]".to_owned()
+                }
                 Some(kind) => format!("write: {kind}:"),
                 None => format!("did you mean `{near}`?"),
             });

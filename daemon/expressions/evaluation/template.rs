@@ -6,7 +6,7 @@ use super::bindings::{find_excess, with_checks, without_checks};
 use super::bounded_text::{LONGEST_TEXT, check_length, escaped_length, length_of};
 use super::nested_values::{REPEATED, add_bounded_filters, charge_parts};
 use super::products::{Factor, Product, products_of};
-use super::template_advice::hint_for_template;
+use super::template_advice::{hint_for_template, hint_for_unknown_name};
 use super::text_filters::add_text_filters;
 use crate::expressions::environment::Environment;
 use crate::expressions::evaluation::program::{EngineValues, add_missing_functions};
@@ -160,13 +160,9 @@ impl Template {
         let mut problems = Vec::new();
         for (name, error) in unknown {
             let offset = find_name(&source, name);
-            let is_secret = error.message.contains(" is a secret");
-            let near = crate::nearest_name::nearest(name, known.iter().copied());
-            let near = near.filter(|_| !is_secret).map(|near| format!("nearest: `{near}`"));
-            let hint = near.or(error.hint);
-            let usual = || "a value of the graph comes in by `with: {name: value}`".to_owned();
+            let hint = hint_for_unknown_name(name, known, &error);
             let mut problem = error_at(&self.name, &source, offset, error.message);
-            problem.hint = hint.or_else(|| Some(usual()));
+            problem.hint = Some(hint);
             problems.push(problem);
         }
         for product in repeated {

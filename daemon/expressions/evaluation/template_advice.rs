@@ -1,8 +1,27 @@
 //! Advice for the messages of the template engine.
 
+use crate::expressions::error::ExpressionError;
 use crate::expressions::functions::table::function_names;
 use crate::expressions::functions::words::{TEMPLATE_FILTERS, TEMPLATE_TESTS};
 use crate::nearest_name::nearest;
+
+/// Returns the hint for a name that a template does not get. `known` are the names of `with` and `values`.
+pub(super) fn hint_for_unknown_name(name: &str, known: &[&str], error: &ExpressionError) -> String {
+    let is_secret = error.message.contains(" is a secret");
+    let near = nearest(name, known.iter().copied());
+    if let Some(near) = near.filter(|_| !is_secret) {
+        return format!("nearest: `{near}`");
+    }
+    match &error.hint {
+        // In a template, a word without quotes is seldom meant as a text.
+        Some(hint) if hint.starts_with("a text stands in quotes") => {
+            let root = name.split('.').next().unwrap_or(name);
+            format!("give it a value: with: {{{root}: …}}; a variable is `vars.{root}`")
+        }
+        Some(hint) => hint.clone(),
+        None => "a value of the graph comes in by `with: {name: value}`".to_owned(),
+    }
+}
 
 /// The tags of templates.
 const TAGS: [&str; 17] = [

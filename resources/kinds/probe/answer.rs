@@ -46,8 +46,9 @@ pub(super) fn read_rule(reader: &mut FieldReader) -> AnswerRule {
     let kind = reader.choice("type", &words);
     let mut rule = AnswerRule { kind: kind.unwrap_or_default(), ..AnswerRule::default() };
     let Some(entries) = reader.fields.text_map("value") else { return rule };
-    let (mut kind, mut finds) = (None, 0);
-    for (key, text) in entries {
+    let mut kind = None;
+    let mut finds: Vec<&str> = Vec::new();
+    for (key, text) in &entries {
         let mut is_right = true;
         match (key.as_str(), text.as_str()) {
             ("type", "string" | "text") => kind = Some(Kind::Text),
@@ -58,14 +59,14 @@ pub(super) fn read_rule(reader: &mut FieldReader) -> AnswerRule {
             ("stream", "stdout") => rule.is_stderr = false,
             ("stream", "stderr") => rule.is_stderr = true,
             ("lines" | "exit", "false") => {}
-            ("lines", "true") => (rule.find, finds) = (Find::Lines, finds + 1),
-            ("exit", "true") => (rule.find, finds) = (Find::Exit, finds + 1),
+            ("lines", "true") => rule.find = Find::Lines,
+            ("exit", "true") => rule.find = Find::Exit,
             ("json", path) => {
                 let path = path.trim_start_matches('.').split('.').filter(|it| !it.is_empty());
-                (rule.find, finds) = (Find::Json(path.map(str::to_owned).collect()), finds + 1);
+                rule.find = Find::Json(path.map(str::to_owned).collect());
             }
             ("match", pattern) => match Regex::new(pattern) {
-                Ok(pattern) => (rule.find, finds) = (Find::Match(pattern), finds + 1),
+                Ok(pattern) => rule.find = Find::Match(pattern),
                 Err(error) => {
                     let what = format!("`match` is no regular expression: {error}");
                     reader.reject(Invalid::field("value", what));
@@ -74,14 +75,28 @@ pub(super) fn read_rule(reader: &mut FieldReader) -> AnswerRule {
             _ => is_right = false,
         }
         if !is_right {
-            let what = format!("unexpected `{}: {}`", short(&key, 20), short(&text, 20));
+            let what = format!("unexpected `{}: {}`", short(key, 20), short(text, 20));
             let hint = "keys: type (string, int, float, bool, json), stream (stdout, stderr), and one of match, json, lines, exit";
             reader.reject(Invalid::field("value", what).hint(hint));
         }
+        let is_off = ["lines", "exit"].contains(&key.as_str()) && text == "false";
+        if is_right && !is_off && !["type", "stream"].contains(&key.as_str()) {
+            finds.push(key);
+        }
     }
-    if finds > 1 {
-        reader.reject(Invalid::field("value", "expected one of match, json, lines and exit"));
+    if let [one, other, ..] = finds.as_slice() {
+        let what = format!("`{one}` and `{other}` exclude each other");
+        let hint = "keep one of match, json, lines and exit";
+        reader.reject(Invalid::field("value", what).hint(hint));
     }
+    let is_scalar = matches!(kind, Some(Kind::Int | Kind::Float | Kind::Bool));
+    if matches!(rule.find, Find::Lines) && is_scalar {
+        let what = "`lines: true` gives a list of strings, not a value of `type`";
+        let hint = "remove `type`, or write `match` or `json` instead of `lines`";
+        reader.reject(Invalid::field("value", what).hint(hint));
+    }
+    // Lines are a list, whether its items are called strings or the whole is called JSON.
+    let kind = kind.filter(|_| !matches!(rule.find, Find::Lines));
     rule.kind = kind.unwrap_or(match rule.find {
         Find::Match(_) => Kind::Bool,
         Find::Exit => Kind::Int,
@@ -197,6 +212,7 @@ fn truth(text: &str) -> Option<bool> {
 mod tests {
     use super::*;
     use crate::host::Captured;
+    use crate::kind::Fields;
 
     fn rule(kind: Kind, find: Find) -> AnswerRule {
         AnswerRule { kind, is_stderr: false, find }
@@ -223,6 +239,31 @@ mod tests {
             let trouble = values(kind, wrong).unwrap_err();
             assert!(trouble.what.contains(wrong), "{trouble}");
         }
+    }
+
+    fn read(value: &[(&str, &str)]) -> Result<AnswerRule, Vec<Invalid>> {
+        let value = value.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned()));
+        let mut fields = Fields::default();
+        fields.insert("value", Value::TextMap(value.collect()));
+        let mut reader = FieldReader::new(fields);
+        let rule = read_rule(&mut reader);
+        reader.finish(rule)
+    }
+
+    #[test]
+    fn lines_are_a_list_of_strings() {
+        for of in [&[][..], &[("type", "string")], &[("type", "json")]] {
+            let value = [&[("lines", "true")], of].concat();
+            assert_eq!(read(&value).unwrap().kind, Kind::Json, "{of:?}");
+        }
+        for of in ["int", "float", "bool"] {
+            let refused = read(&[("lines", "true"), ("type", of)]).unwrap_err();
+            assert!(refused[0].what.contains("`lines: true` gives a list"), "{refused:?}");
+        }
+        assert_eq!(read(&[("lines", "false"), ("type", "int")]).unwrap().kind, Kind::Int);
+        // The message names what excludes each other.
+        let refused = read(&[("json", "a"), ("match", "b")]).unwrap_err();
+        assert_eq!(refused[0].what, "`json` and `match` exclude each other");
     }
 
     #[test]

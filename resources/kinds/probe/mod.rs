@@ -29,6 +29,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+/// The questions that need no command.
+const BUILTINS: &[&str] = &["os", "memory", "package_version", "file_hash"];
+
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "probe",
@@ -43,7 +46,7 @@ pub static SPEC: KindSpec = KindSpec {
             .receives(Receives::Shown),
         FieldSpec::new(
             "builtin",
-            FieldType::Choice(&["os", "memory", "package_version", "file_hash"]),
+            FieldType::Choice(BUILTINS),
             "os: a value of /etc/os-release; memory: a value of /proc/meminfo in bytes; package_version: the installed version; file_hash: the SHA-256 of a file of at most 1 GiB.",
         ),
         FieldSpec::new(
@@ -69,7 +72,7 @@ pub static SPEC: KindSpec = KindSpec {
         FieldSpec::new(
             "value",
             FieldType::TextMap,
-            "The value in the output: type (string, int, float, bool, json), stream (stdout, stderr), and one of: match, a regular expression, whose first group counts (with bool: true if it matches); json, a dotted path; lines: true, a list; exit: true, the exit code (with bool: true for 0).",
+            "The value in the output: type (string, int, float, bool, json), stream (stdout, stderr), and one of: match, a regular expression, whose first group counts (with bool: true if it matches); json, a dotted path; lines: true, a list of strings; exit: true, the exit code (with bool: true for 0).",
         )
         .example("{ type: bool, stream: stderr, match: 'OpenSSL 1\\.' }")
         .mode(FieldMode::Value)
@@ -196,7 +199,8 @@ fn read_question(reader: &mut FieldReader) -> Option<Question> {
         }
         _ => {
             let what = format!("expected a builtin, found {}", short(&builtin, 40));
-            reader.reject(Invalid::field("builtin", what));
+            let hint = format!("builtins: {}", BUILTINS.join(", "));
+            reader.reject(Invalid::field("builtin", what).hint(hint));
             None
         }
     }

@@ -45,16 +45,18 @@ impl Expander<'_> {
             self.report(context, value, Problem::new(Code::Expression, what).hint(hint));
             return None;
         }
-        let mut from = 0;
+        let (mut from, mut unknown) = (0, None);
         for word in written {
             match self.expand_word(context, (value, &mut from), &word) {
                 Outcome::Known(word) => words.push(word),
-                Outcome::Unknown(until) => {
-                    target.wait_for(until, field.name);
-                    return Some(());
-                }
+                // The other words may have problems.
+                Outcome::Unknown(until) => unknown = Some(until),
                 Outcome::Failed => return None,
             }
+        }
+        if let Some(until) = unknown {
+            target.wait_for(until, field.name);
+            return Some(());
         }
         if words.first().is_none_or(|word| word.trim().is_empty()) {
             let what = format!("the command of `{}` would be empty", field.name);

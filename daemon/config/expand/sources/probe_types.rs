@@ -186,13 +186,16 @@ fn declared_type(tree: &Tree<'static>, item: usize) -> Option<ValueType> {
     };
     let value = tree.entry(item, "value").map(|(_, value)| value);
     let of_value = |key: &str| value.and_then(|value| text(value, key));
+    if of_value("lines").as_deref() == Some("true") {
+        return Some(ValueType::List(Arc::new(ValueType::Text)));
+    }
     match text(item, "type").or_else(|| of_value("type")).as_deref() {
         Some("text" | "string") => Some(ValueType::Text),
         Some("int") => Some(ValueType::Int),
         Some("float") => Some(ValueType::Float),
         Some("bool") => Some(ValueType::Bool),
         Some(_) => None,
-        None if of_value("json").is_some() || of_value("lines").is_some() => None,
+        None if of_value("json").is_some() => None,
         None if of_value("match").is_some() => Some(ValueType::Bool),
         None if of_value("exit").as_deref() == Some("true") => Some(ValueType::Int),
         None => Some(ValueType::Text),
