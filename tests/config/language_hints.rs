@@ -380,3 +380,36 @@ fn slips_of_yaml_name_the_repair() {
         problems(&[("web.yaml", "graph: g\nhandlers: []\nresources: {noop: [{name: a}]}\n")]);
     assert!(found.contains("hint: write in the resource that changes: notify:"), "{found}");
 }
+
+/// A definition of another type is shown as it is written, and a hint quotes it.
+#[test]
+fn a_number_over_a_string_is_shown_without_quotes() {
+    let said = Tree::new(&[
+        ("web.yaml", "graph: g\nvars: {domain: abc, n: 1}\nvars_files: [v.yaml]\nresources: {noop: [{name: \"${vars.domain}${vars.n}\"}]}\n"),
+        ("v.yaml", "domain: 5\nn: abc\n"),
+    ])
+    .problems(&with_facts());
+    assert!(said.contains("`domain` is a string (web.yaml:2), got 5"), "{said}");
+    assert!(said.contains("write `domain: \"5\"`: the lowest definition"), "{said}");
+    assert!(said.contains("`n` is an int (web.yaml:2), got \"abc\""), "{said}");
+}
+
+/// Two includes of one file: the hint names them, and not the resources of the file.
+#[test]
+fn a_file_that_is_included_twice_is_named() {
+    let said = Tree::new(&[
+        ("web.yaml", "graph: g\ninclude: [more.yaml, more.yaml]\n"),
+        ("more.yaml", "resources: {noop: [{name: a}]}\n"),
+    ])
+    .problems(&with_facts());
+    assert!(said.contains("`noop[a]` is declared twice"), "{said}");
+    assert!(said.contains("the file is included twice: remove one of the two includes"), "{said}");
+}
+
+/// A key with brackets in a map in braces needs quotes.
+#[test]
+fn a_bare_name_of_a_resource_as_key_is_named() {
+    let text = "graph: g\nvars: {expected: {file[vhost]: {content: x}}}\n";
+    let said = Tree::new(&[("web.yaml", text)]).problems(&with_facts());
+    assert!(said.contains("within { } the name of a resource needs quotes"), "{said}");
+}

@@ -58,8 +58,8 @@ pub(super) fn declared_twice(identity: &str, again: Option<&str>, first: Option<
     Problem::new(Code::Duplicate, what).hint(hint)
 }
 
-/// Adds the advice for a loop whose items all give one name.
-pub(super) fn with_loop_hint(
+/// Adds the advice for a loop whose items all give one name, and for a file that is included twice.
+pub(super) fn with_repeat_hint(
     problem: Problem,
     again: Option<&Position>,
     first: Option<&Position>,
@@ -67,8 +67,16 @@ pub(super) fn with_loop_hint(
     let at = |place: &Position| (place.file.clone(), place.line, place.column);
     let is_loop =
         again.is_some_and(|it| it.chain.iter().any(|use_of| use_of.starts_with("in the loop")));
-    if is_loop && again.map(at) == first.map(at) {
+    if again.map(at) != first.map(at) {
+        return problem;
+    }
+    if is_loop {
         return problem.hint("give each item a name of its own: name: \"NAME-${item}\"");
+    }
+    let is_included =
+        again.is_some_and(|it| it.chain.iter().any(|used| used.starts_with("included at")));
+    if is_included {
+        return problem.hint("the file is included twice: remove one of the two includes");
     }
     problem
 }

@@ -163,8 +163,8 @@ fn slot(field: &'static FieldSpec) -> InputSlot {
     InputSlot { field, part: Part::Whole, pieces: vec![TemplatePiece::Value(0)] }
 }
 
-/// Returns the problems of a resource with each combination of stand-ins for the fields of `unknown`: a word that is not
-/// known yet may make another field needed, or exclude it. A field of `unknown` itself has no problem.
+/// Returns the problems that a resource has with each of several stand-ins for the fields of `unknown`: a word that is
+/// not known yet may make another field needed, or exclude it. A field of `unknown` itself has no problem.
 fn problems_of_fields(recipe: &DeferredResource, unknown: &[&str]) -> Vec<Invalid> {
     let words = |field: &FieldSpec| match field.takes {
         FieldType::Choice(words) => words.len(),
@@ -199,8 +199,8 @@ fn problems_of_fields(recipe: &DeferredResource, unknown: &[&str]) -> Vec<Invali
     problems
 }
 
-/// Returns the claims that the fields make. A stand-in replaces each field that the kind needs. Without a footprint, the
-/// path alone counts.
+/// Returns the claims that the fields make. A stand-in replaces each field that the kind needs. Without a footprint,
+/// the path alone counts.
 fn claims_of(mut recipe: DeferredResource) -> Vec<Claim> {
     for _ in 0..MOST_ATTEMPTS {
         let invalid = match recipe.placeholder() {
@@ -298,8 +298,8 @@ impl Validator<'_> {
         Some(number)
     }
 
-    /// Returns the fields of an inactive resource, with stand-ins for those that are not known yet. A resource that waits
-    /// for a probe is checked like an active one: a later answer must not make the graph wrong.
+    /// Returns the fields of an inactive resource, with stand-ins for those that are not known yet. A resource that
+    /// waits for a probe is checked like an active one: a later answer must not make the graph wrong.
     fn recipe_of_inactive(
         &mut self,
         given: &mut ast::Resource,

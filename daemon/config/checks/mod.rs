@@ -31,7 +31,7 @@ use super::{Aliases, LoadedGraph, Options, Origin};
 use crate::world::selector::CollectionSelector;
 use edges::DraftEdge;
 pub(super) use identities::wrong_name;
-use identities::{declared_twice, definitions, with_loop_hint};
+use identities::{declared_twice, definitions, with_repeat_hint};
 use metaparams::{Delete, Metas, Own};
 use semaphores::{Refused, Semaphores};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -383,7 +383,7 @@ impl Validator<'_> {
         let problem = declared_twice(identity, condition, of_first.as_deref());
         let again = self.atlas.labelled(at, "again here");
         let first = self.atlas.labelled(first, "first declared here");
-        let problem = with_loop_hint(problem, again.as_ref(), first.as_ref()).at(again).at(first);
+        let problem = with_repeat_hint(problem, again.as_ref(), first.as_ref()).at(again).at(first);
         self.problems.push(problem);
         true
     }

@@ -2,8 +2,8 @@
 //! lines.
 //!
 //! The formatter must never change a value or a comment: the result is read again and compared, and a difference is an
-//! error. It refuses what `check` refuses, and it must never follow an alias. It works on lines, so that everything within a line stays as it is. Reading order: this file, `lines` (the
-//! lines that belong to a value), `comments`.
+//! error. It refuses what `check` refuses, and it must never follow an alias. It works on lines, so that everything
+//! within a line stays as it is. Reading order: this file, `lines` (the lines that belong to a value), `comments`.
 
 mod comments;
 mod lines;

@@ -72,8 +72,8 @@ fn hint_for(interpreter: &str) -> String {
     format!("pass the value as a further argument ({argument}), or by `env:`")
 }
 
-/// Returns the interpreter whose script has an expression. In a command that is one text, all words behind the option are
-/// meant as the script.
+/// Returns the interpreter whose script has an expression. In a command that is one text, all words behind the option
+/// are meant as the script.
 fn script_with_expression<'w>(words: &[&'w str], is_text: bool) -> Option<&'w str> {
     let mut rest = words.iter().enumerate();
     rest.find_map(|(at, word)| {

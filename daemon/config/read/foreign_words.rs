@@ -326,8 +326,8 @@ fn quote(value: &str) -> String {
     if is_plain { value.to_owned() } else { format!("'{}'", value.replace('\'', "''")) }
 }
 
-/// Returns the hint for `{from: …}` in a field: a value of the graph, or of a resource, as the field takes it. `written`
-/// is the text behind `from`.
+/// Returns the hint for `{from: …}` in a field: a value of the graph, or of a resource, as the field takes it.
+/// `written` is the text behind `from`.
 pub(super) fn hint_for_source(spec: &FieldSpec, written: &str) -> String {
     let field = spec.name;
     if written.contains('[') {

@@ -241,6 +241,18 @@ fn mistaken_expression(line: &str) -> Option<(String, Option<&'static str>)> {
     (is_in_flow && !is_quoted).then(|| (what(), Some("write: [\"${vars.x}\"]")))
 }
 
+/// Returns true if a map in braces has a key such as `file[vhost]` without quotes.
+fn has_bare_resource_key(line: &str) -> bool {
+    let Some((_, inner)) = line.split_once('{') else { return false };
+    inner.split(['{', ',']).any(|part| {
+        let Some((word, rest)) = part.trim_start().split_once('[') else { return false };
+        let is_kind = word.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == ':');
+        is_kind
+            && !word.is_empty()
+            && rest.split_once(']').is_some_and(|(_, after)| after.starts_with(':'))
+    })
+}
+
 /// Returns advice for the most frequent mistakes.
 fn advice(line: &str) -> Option<&'static str> {
     let value = line.split_once(": ").map(|(_, value)| value.trim_start()).unwrap_or_default();
@@ -249,6 +261,9 @@ fn advice(line: &str) -> Option<&'static str> {
         && list.split(']').next().is_some_and(|first| first.contains('['))
     {
         return Some("within [ ] a resource needs quotes: [\"kind[name]\"]");
+    }
+    if has_bare_resource_key(line) {
+        return Some("within { } the name of a resource needs quotes: {\"kind[name]\": {…}}");
     }
     if value.contains(": ") && !value.starts_with(['"', '\'', '{', '[']) {
         return Some("quote the value: a colon and a space have a meaning in YAML");

@@ -1,8 +1,8 @@
 //! The evaluation by minijinja, of expressions and of templates.
 //!
 //! Reading order: `program` (expressions), `template`, `quoting` (filters), `nested_values`, `bounded_text` and
-//! `text_filters`, `bindings`, `operands`, `absent_facts`, `shared_view`, `products`, `template_advice`. The folder never reads the
-//! host.
+//! `text_filters`, `bindings`, `operands`, `absent_facts`, `shared_view`, `products`, `template_advice`. The folder
+//! never reads the host.
 
 mod absent_facts;
 mod bindings;

@@ -143,11 +143,17 @@ impl Expander<'_> {
             Outcome::Known(base) => base,
             other => return other,
         };
+        let mut hint = "the lowest definition of a variable gives its type".to_owned();
         let (value, shown_value) = match &highest.written {
-            Source::Text(text) => (convert_text(text, &base), quoted(text)),
+            Source::Text(text) => (convert_text(text, &base), format!("\"{}\"", quoted(text))),
             Source::Node(..) => match self.value_of_definition(name, highest) {
                 Outcome::Known(value) => {
-                    let shown = shown(&value).trim_matches('"').to_owned();
+                    let shown = shown(&value);
+                    if let (Value::Text(_), Value::Int(_) | Value::Float(_) | Value::Bool(_)) =
+                        (&base, &value)
+                    {
+                        hint = format!("write `{}: \"{shown}\"`: {hint}", quoted(name));
+                    }
                     (adapt(value, &base), shown)
                 }
                 other => return other,
@@ -159,8 +165,7 @@ impl Expander<'_> {
         let first = lowest.place();
         let at = first.as_ref().map(|it| format!(" ({}:{})", short_name(&it.file), it.line));
         let at = at.unwrap_or_default();
-        let what = format!("`{}` is {}{at}, got \"{shown_value}\"", quoted(name), kind_of(&base));
-        let hint = "the lowest definition of a variable gives its type";
+        let what = format!("`{}` is {}{at}, got {shown_value}", quoted(name), kind_of(&base));
         let problem = Problem::new(Code::Variable, what).hint(hint);
         self.problems.push(problem.at(highest.place()).at(first));
         Outcome::Failed
