@@ -45,6 +45,7 @@ fn a_condition_that_waits_hides_no_problem() {
         ("fetch", "mode: \"0644\"", "fetch[/srv/a]: "),
         ("fetch", "mode: \"${probe.word}\"", "fetch[/srv/a]: "),
         ("exec", "args: [\"${probe.word + 1}\"]", "string"),
+        ("exec", "cmd: \"echo ${probe.word} ${vars.nope}\"", "no variable `nope`"),
     ] {
         for when in ["probe.load > 1", "not (probe.load > 1)", "vars.n > 1"] {
             let text = graph(kind, &format!("name: /srv/a, {fields}, when: {when}"));

@@ -1,7 +1,7 @@
 //! Commands without a shell: the text is split into words first, so that one expression stays within one argument.
 
 use crate::config::document::tree::{Node, Tree};
-use crate::config::expand::outcome::Outcome;
+use crate::config::expand::outcome::{AllOutcomes, Outcome};
 use crate::config::expand::resources::fields::Target;
 use crate::config::expand::text::{Part, append_text, expression_end, split_scalar};
 use crate::config::expand::written::Written;
@@ -35,7 +35,6 @@ impl Expander<'_> {
             let expanded = self.expand_value(context, (value, field), into);
             return Self::add_expanded(context, (key, field, expanded), into, target);
         };
-        let mut words = Vec::new();
         let written = split_words(&text);
         self.doubt_operators(context, (value, field.name), &written);
         if written.len() > MOST_WORDS {
@@ -45,19 +44,19 @@ impl Expander<'_> {
             self.report(context, value, Problem::new(Code::Expression, what).hint(hint));
             return None;
         }
-        let (mut from, mut unknown) = (0, None);
+        let mut from = 0;
+        let mut all = AllOutcomes::default();
         for word in written {
-            match self.expand_word(context, (value, &mut from), &word) {
-                Outcome::Known(word) => words.push(word),
-                // The other words may have problems.
-                Outcome::Unknown(until) => unknown = Some(until),
-                Outcome::Failed => return None,
+            all.add(self.expand_word(context, (value, &mut from), &word));
+        }
+        let words = match all.finish() {
+            Outcome::Known(words) => words,
+            Outcome::Unknown(until) => {
+                target.wait_for(until, field.name);
+                return Some(());
             }
-        }
-        if let Some(until) = unknown {
-            target.wait_for(until, field.name);
-            return Some(());
-        }
+            Outcome::Failed => return None,
+        };
         if words.first().is_none_or(|word| word.trim().is_empty()) {
             let what = format!("the command of `{}` would be empty", field.name);
             self.report(context, value, Problem::new(Code::Expression, what));
