@@ -254,4 +254,11 @@ fn a_template_may_use_an_absent_local_fact() {
     }
     let said = load(some(), "{{ facts.local.role.nmae }}").unwrap_err();
     assert!(said.contains("no fact `local.role.nmae`"), "{said}");
+    // The template depends on the fact that it names, and on no other local fact.
+    let graph = format!(
+        "graph: g\nresources:\n  file: [{{name: /srv/a, template: {{text: \"{default}\"}}}}]\n"
+    );
+    let loaded = Tree::new(&[("web.yaml", &graph)]).load(&with_facts()).unwrap();
+    let used: Vec<&str> = loaded.used.fact_names.iter().map(String::as_str).collect();
+    assert_eq!(used, ["local.role.name"]);
 }

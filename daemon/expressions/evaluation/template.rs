@@ -126,10 +126,8 @@ impl Template {
         engine
             .add_template_owned(name.to_owned(), checked)
             .map_err(|error| explain(name, &error, &[]))?;
-        let mut names = undeclared_names(&engine, name);
-        if text.contains("facts.local.") {
-            names.extend(names_as_written(name, text));
-        }
+        let as_written = text.contains("facts.local.").then(|| names_as_written(name, text));
+        let names = as_written.flatten().unwrap_or_else(|| undeclared_names(&engine, name));
         Ok(Self { engine, name: name.to_owned(), names, products: products_of(text) })
     }
 
@@ -246,12 +244,10 @@ fn undeclared_names(engine: &minijinja::Environment<'_>, name: &str) -> BTreeSet
 }
 
 /// Returns the dotted names of a template without the filters that it gets: they hide steps behind an absent one.
-fn names_as_written(name: &str, text: &str) -> BTreeSet<String> {
+fn names_as_written(name: &str, text: &str) -> Option<BTreeSet<String>> {
     let mut engine = ENGINE.clone();
-    match engine.add_template_owned(name.to_owned(), text.to_owned()) {
-        Ok(()) => undeclared_names(&engine, name),
-        Err(_) => BTreeSet::new(),
-    }
+    engine.add_template_owned(name.to_owned(), text.to_owned()).ok()?;
+    Some(undeclared_names(&engine, name))
 }
 
 /// Returns true if a factor of a product is a string or a list: the engine would repeat it.
