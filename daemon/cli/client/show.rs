@@ -135,7 +135,9 @@ pub(in crate::cli) fn describe(details: &ResourceDetails) -> Vec<String> {
     for (what, age) in
         [("checked", ages.check), ("changed", ages.repair), ("last event", ages.event)]
     {
-        let age = age.map_or_else(|| "never".to_owned(), |age| format!("{} ago", span(age)));
+        // The counts begin with the daemon and with each activation; the history may know an earlier change.
+        let none = if what == "changed" { "not since it became active" } else { "never" };
+        let age = age.map_or_else(|| none.to_owned(), |age| format!("{} ago", span(age)));
         let class = details.status.last_change.filter(|_| what == "changed");
         let class = class.map_or_else(String::new, |class| format!(", {}", class.words()));
         lines.push(format!("  {what}: {age}{class}"));

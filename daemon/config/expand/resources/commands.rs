@@ -44,12 +44,7 @@ impl Expander<'_> {
             self.report(context, value, Problem::new(Code::Expression, what).hint(hint));
             return None;
         }
-        let mut from = 0;
-        let mut all = AllOutcomes::default();
-        for word in written {
-            all.add(self.expand_word(context, (value, &mut from), &word));
-        }
-        let words = match all.finish() {
+        let words = match self.expand_words(context, value, &written) {
             Outcome::Known(words) => words,
             Outcome::Unknown(until) => {
                 target.wait_for(until, field.name);
@@ -104,6 +99,21 @@ impl Expander<'_> {
             target.pairs.push((key, list));
         }
         Some(())
+    }
+
+    /// Expands all words of a command, so that the problems of all are reported.
+    fn expand_words(
+        &mut self,
+        context: &Context,
+        value: usize,
+        written: &[String],
+    ) -> Outcome<Vec<String>> {
+        let mut from = 0;
+        let mut all = AllOutcomes::default();
+        for word in written {
+            all.add(self.expand_word(context, (value, &mut from), word));
+        }
+        all.finish()
     }
 
     /// Warns about operators of a shell in a command without one.
