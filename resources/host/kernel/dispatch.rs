@@ -175,6 +175,24 @@ pub fn ftruncate<Fd: AsFd>(file: Fd, length: u64) -> Result<()> {
     fork!(|host| host.truncate(file.as_fd(), length), rustix::fs::ftruncate(file, length))
 }
 
+/// Calls fallocate(2) to reserve room for the first `length` bytes of a file, whose size stays. An overlay and a
+/// simulated host reserve nothing.
+pub fn reserve_room<Fd: AsFd>(file: Fd, length: u64) -> Result<()> {
+    if overlay(|_| ()).is_some() {
+        return Ok(());
+    }
+    #[cfg(feature = "simulated-host")]
+    if simulated(|_| ()).is_some() {
+        return Ok(());
+    }
+    let flags = rustix::fs::FallocateFlags::KEEP_SIZE;
+    match rustix::fs::fallocate(file, flags, 0, length) {
+        // The file system has no such call.
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+        other => other,
+    }
+}
+
 /// Calls fsync(2).
 pub fn fsync<Fd: AsFd>(file: Fd) -> Result<()> {
     fork!(|host| host.sync(file.as_fd()), rustix::fs::fsync(file))

@@ -17,7 +17,7 @@ pub mod simulated;
 pub(crate) use dispatch::{
     chmodat, chownat, fchmod, fchown, fgetxattr, fsetxattr, fstat, fsync, ftruncate, getxattr,
     linkat, listxattr, mkdirat, openat, openat2, pwrite, read, readlinkat, removexattr, renameat,
-    renameat_with, setxattr_of, statat, symlinkat, sync, unlinkat, write_parameter,
+    renameat_with, reserve_room, setxattr_of, statat, symlinkat, sync, unlinkat, write_parameter,
 };
 pub(crate) use entries::Entries;
 pub(crate) use mounts::Mounts;

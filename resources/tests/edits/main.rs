@@ -20,7 +20,8 @@ use steadfast_resources::{
     Secret, Value,
 };
 use support::{
-    apply_with, build, change, check, hold, made, mode, permit, permit_with, refused, scratch,
+    apply_with, build, change, check, hold, made, mode, mount, permit, permit_with, refused,
+    scratch,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -255,6 +256,56 @@ fn a_lost_access_list_does_not_open_the_file_to_its_group() {
         assert_eq!(mode(&path) & 0o777, 0o600, "{kind}");
         assert!(matches!(check(&host, &resource(kind, &path, given)), CheckResult::Same), "{kind}");
     }
+}
+
+/// Makes mounts of this thread invisible to others.
+fn with_own_mounts() {
+    nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNS).unwrap();
+    mount(&["--make-rprivate"], Path::new("/"));
+}
+
+/// A file that is a mount point is written in place: its inode stays, and its own new text is no late text of others.
+#[test]
+fn a_mounted_file_is_edited_once() {
+    let (host, folder) = (Host::default(), scratch());
+    with_own_mounts();
+    for (kind, given, text, edited) in [
+        ("line", &[("line", "own")][..], "first\n", "first\nown\n"),
+        ("ini", &[("key", "k"), ("value", "own")], "a = 1\n", "a = 1\nk = own\n"),
+        ("yaml", &[("key", "b"), ("value", "2")], "a: 1\n", "a: 1\nb: 2\n"),
+    ] {
+        let (path, real) = (folder.path().join(kind), folder.path().join(format!("{kind}.real")));
+        std::fs::write(&real, text).unwrap();
+        std::fs::write(&path, "").unwrap();
+        mount(&["--bind", real.to_str().unwrap()], &path);
+        let outcome = hold(&host, &resource(kind, &path, given));
+        assert!(matches!(outcome, Outcome::Changed(_)), "{kind}: {outcome:?}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), edited, "{kind}");
+    }
+}
+
+/// A write in place that finds no room changes nothing: the rest of the old content would be lost.
+#[test]
+fn a_mounted_file_on_a_full_file_system_stays_whole() {
+    let (host, folder) = (Host::default(), scratch());
+    with_own_mounts();
+    let (disk, path) = (folder.path().join("disk"), folder.path().join("f"));
+    std::fs::create_dir(&disk).unwrap();
+    mount(&["-t", "tmpfs", "-o", "size=256k", "none"], &disk);
+    let text = "a line of others\n".repeat(5000);
+    std::fs::write(disk.join("real"), &text).unwrap();
+    drop(std::fs::write(disk.join("filler"), vec![b'x'; 1 << 20]));
+    std::fs::write(&path, "").unwrap();
+    mount(&["--bind", disk.join("real").to_str().unwrap()], &path);
+    let given = [("line", &*"long".repeat(2000)), ("insert_before", "BOF")];
+    let own = build("line", path.to_str().unwrap(), &given).unwrap();
+    let outcome = hold(&host, &own);
+    let Outcome::Failed { trouble, touched: false } = outcome else { panic!("{outcome:?}") };
+    assert!(trouble.what.contains("reserve room") && trouble.passes, "{trouble}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+    std::fs::remove_file(disk.join("filler")).unwrap();
+    assert!(matches!(hold(&host, &own), Outcome::Changed(_)));
+    assert!(std::fs::read_to_string(&path).unwrap().ends_with(&text));
 }
 
 /// A file cannot be created without its directory: the check says so, and a plan with it.

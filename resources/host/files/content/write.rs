@@ -9,7 +9,7 @@ use crate::host::files::objects::attributes::{handle_of, path_of};
 use crate::host::files::objects::xattr;
 use crate::host::files::paths::entry::{Entry, EntryStat};
 use crate::host::files::takeover::other_users::Keeping;
-use crate::host::kernel::{fchmod, fchown, fsync, ftruncate, openat, pwrite};
+use crate::host::kernel::{fchmod, fchown, fsync, ftruncate, openat, pwrite, reserve_room};
 use crate::permit::Permit;
 use rustix::fs::{FileType, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
@@ -158,6 +158,10 @@ impl Files {
             openat(&spot.directory, spot.name, flags, Mode::empty()).map_err(Fault::os("write"))?;
         if seen(&file)? != *old {
             return Err(Fault::moved());
+        }
+        // A write that ends in the middle would lose the rest of the old content.
+        if draft.content.size() > 0 {
+            reserve_room(&file, draft.content.size()).map_err(Fault::os("reserve room in"))?;
         }
         let owner = draft.owner.filter(|uid| *uid != old.uid).map(Uid::from_raw);
         let group = draft.group.filter(|gid| *gid != old.gid).map(Gid::from_raw);
