@@ -363,6 +363,10 @@ async fn attend(
     match request(&mut read, limits).await {
         Ok((ask, sent_at)) if caller.may(&ask) => {
             let changes = ask.changes();
+            if !changes && replies.is_abandoned() {
+                // Nobody waits for the reply: a flood of such requests must not delay others.
+                return;
+            }
             if changes && is_late(sent_at) && replies.is_abandoned() {
                 let command = ask.command();
                 let why = "its client has disconnected";

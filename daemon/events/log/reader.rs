@@ -155,7 +155,9 @@ impl Reader {
             |first: Option<i64>| first.map_or_else(next, |number| Ok(number.cast_unsigned()));
         if let Some(since) = wanted.since {
             let sql = "SELECT number FROM event WHERE at >= ?1 ORDER BY number LIMIT 1";
-            let first = self.connection.query_row(sql, [since.cast_signed()], |row| row.get(0));
+            let first =
+                self.connection
+                    .query_row(sql, [i64::try_from(since).unwrap_or(i64::MAX)], |row| row.get(0));
             from = from.max(or_next(first.optional()?)?);
         }
         if let Some(most) = wanted.most {

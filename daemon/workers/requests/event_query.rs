@@ -5,7 +5,9 @@ use crate::events::{
     Next, PublishedEvent, Reader, Stream, Subscriber, Unreadable, Wanted, without_values,
 };
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 
 /// The time for which the reply collects events that belong together.
 pub(in crate::workers) const TOGETHER: Duration = Duration::from_millis(5);
@@ -23,6 +25,8 @@ pub(in crate::workers) struct EventQuery<'a> {
     /// True if the caller may not see the values before and after changes: they can be contents that the caller cannot
     /// read.
     pub(in crate::workers) hides_values: bool,
+    /// The right to read the log: a read goes on after its client has left.
+    pub(in crate::workers) readers: Arc<Semaphore>,
 }
 
 /// Adds an event, as JSON, to the lines of a reply: the form of [`Data::Event`](crate::api::Data::Event). The JSON is
@@ -60,16 +64,15 @@ impl EventQuery<'_> {
         let standing = self.events.progress().borrow().clone();
         let unreadable = |why: Unreadable| Reply::Unavailable(why.to_string());
         let directory = state_directory.to_owned();
-        let opened = blocking(move || Reader::open(&directory)).await.map_err(unreadable);
+        let opened = self.read(move || Reader::open(&directory)).await.map_err(unreadable);
         match opened {
             Ok(Some(reader)) => {
                 let wanted = self.wanted.clone();
-                let (reader, from) = blocking(move || {
+                let begin = move || {
                     let from = reader.begin(&wanted);
                     from.map(|from| (reader, from))
-                })
-                .await
-                .map_err(unreadable)?;
+                };
+                let (reader, from) = self.read(begin).await.map_err(unreadable)?;
                 self.tell_kept(reader, from, standing.last_number, replies)
                     .await
                     .map_err(unreadable)?;
@@ -101,7 +104,7 @@ impl EventQuery<'_> {
     ) -> Result<(), Unreadable> {
         while from <= last {
             let (wanted, hides_values) = (self.wanted.clone(), self.hides_values);
-            let page = blocking(move || {
+            let page = self.read(move || {
                 let events = reader.read(from, last, PAGE)?;
                 let next = events.last().and_then(|event| event.number).map(|number| number + 1);
                 let mut lines = String::new();
@@ -155,18 +158,27 @@ impl EventQuery<'_> {
         }
     }
 
+    /// Reads on a thread that may wait for a disk. The place is occupied until the read ends, also if the client leaves
+    /// before that.
+    async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, Unreadable> + Send + 'static,
+    ) -> Result<T, Unreadable> {
+        let place = Arc::clone(&self.readers).acquire_owned().await;
+        let place = place.map_err(|error| Unreadable::other(error.to_string()))?;
+        let work = move || {
+            let done = work();
+            drop(place);
+            done
+        };
+        let done = tokio::task::spawn_blocking(work).await;
+        done.unwrap_or_else(|error| Err(Unreadable::other(error.to_string())))
+    }
+
     fn fits(&self, event: &Event) -> bool {
         let Wanted { from, since, .. } = &self.wanted;
         from.is_none_or(|from| event.number.is_none_or(|number| number >= from))
             && since.is_none_or(|since| event.at >= since)
             && self.wanted.admits(event)
     }
-}
-
-/// Runs work on a thread that may wait for a disk.
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Unreadable> + Send + 'static,
-) -> Result<T, Unreadable> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(Unreadable::other(error.to_string())))
 }

@@ -57,11 +57,17 @@ pub(in crate::workers) struct DaemonRequestHandler {
     pub(in crate::workers) shared: Arc<Shared>,
     /// The right to compare selectors with all names: one request at a time.
     pub(in crate::workers::requests) searches: Arc<Semaphore>,
+    /// The right to read the event log: of root and the daemon's user, and of all others.
+    readers: [Arc<Semaphore>; 2],
 }
+
+/// The number of simultaneous reads of the event log for each of the two groups of users.
+const READERS: usize = 4;
 
 impl DaemonRequestHandler {
     pub(in crate::workers) fn new(shared: &Arc<Shared>) -> Self {
-        Self { shared: Arc::clone(shared), searches: Arc::new(Semaphore::new(1)) }
+        let readers = [READERS; 2].map(|places| Arc::new(Semaphore::new(places)));
+        Self { shared: Arc::clone(shared), searches: Arc::new(Semaphore::new(1)), readers }
     }
 }
 
@@ -181,7 +187,9 @@ impl DaemonRequestHandler {
         replies: &mut dyn ReplySink,
     ) -> Result<(), Reply> {
         let hides_values = !caller.is_trusted();
-        let telling = EventQuery { events: &self.shared.stream, wanted, hides_values };
+        let [of_root, of_others] = &self.readers;
+        let readers = Arc::clone(if hides_values { of_others } else { of_root });
+        let telling = EventQuery { events: &self.shared.stream, wanted, hides_values, readers };
         telling.tell(&self.shared.state_directory, follow, replies).await
     }
 
