@@ -1,7 +1,7 @@
 //! The file system as a walk sees it: each entry is opened before its properties are read.
 
 use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 use std::ffi::{CStr, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -79,6 +79,9 @@ pub trait FileSystem: Send + Sync {
     /// Returns the identity of the entry at a path, without following a symbolic link.
     fn identity(&self, path: &Path) -> Option<Identity>;
 
+    /// Returns true if a path is a mount point and no directory: its changes are no events of the directory above.
+    fn is_mounted_file(&self, path: &Path) -> bool;
+
     /// Reads the target of the symbolic link at a path; `None` if there is none.
     fn link(&self, path: &Path) -> Option<PathBuf>;
 
@@ -116,6 +119,16 @@ impl FileSystem for HostFileSystem {
     fn identity(&self, path: &Path) -> Option<Identity> {
         let stat = rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         Some((stat.st_dev, stat.st_ino))
+    }
+
+    fn is_mounted_file(&self, path: &Path) -> bool {
+        let asked = StatxFlags::TYPE | StatxFlags::MNT_ID;
+        let found = rustix::fs::statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, asked);
+        found.is_ok_and(|found| {
+            let kind = FileType::from_raw_mode(u32::from(found.stx_mode));
+            found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT)
+                && kind != FileType::Directory
+        })
     }
 
     fn link(&self, path: &Path) -> Option<PathBuf> {

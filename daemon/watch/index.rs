@@ -100,6 +100,8 @@ pub(super) struct Leaf {
     pub(super) links: Vec<(RouteId, Name)>,
     /// The target of this leaf, if the leaf is a symbolic link.
     pub(super) follows: Option<Box<(RouteId, Name)>>,
+    /// The leaf is a mount point and no directory.
+    pub(super) is_mounted: bool,
 }
 
 /// One place of the index at which a vertex waits.

@@ -95,6 +95,12 @@ impl WatchIndex {
         }
     }
 
+    /// Notes if a leaf is a mounted file; returns true if that has changed.
+    pub(super) fn note_mount(&mut self, (route, name): &(RouteId, Name), is_mounted: bool) -> bool {
+        let leaf = self.routes.get_mut(route).and_then(|route| route.leaves.get_mut(name));
+        leaf.is_some_and(|leaf| std::mem::replace(&mut leaf.is_mounted, is_mounted) != is_mounted)
+    }
+
     /// Makes a leaf follow the target of its symbolic link; returns true if the target has changed.
     pub(super) fn follow(
         &mut self,

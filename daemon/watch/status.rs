@@ -3,6 +3,8 @@
 use super::Signal;
 use super::index::{LINKS, Leaf, Placed, Reported, RouteId, Running, WatchIndex};
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use steadfast_engine::VertexId;
 
 impl WatchIndex {
@@ -84,7 +86,13 @@ impl WatchIndex {
             if let Some(failed) = &route.walked.failed {
                 return Some(failed.to_string());
             }
-            let (next, target) = route.leaves.get(name?)?.follows.as_deref()?;
+            let leaf = route.leaves.get(name?)?;
+            if leaf.is_mounted {
+                let path = route.path.join(OsStr::from_bytes(name?));
+                let why = "a file that is a mount point reports no changes";
+                return Some(format!("cannot watch {}: {why}", path.display()));
+            }
+            let (next, target) = leaf.follows.as_deref()?;
             (id, name) = (*next, Some(target));
         }
         None

@@ -365,12 +365,15 @@ impl Worker {
             }
             directory
         };
+        let path = directory.as_ref().map(|at| at.join(OsStr::from_bytes(&leaf.1)));
+        let is_mounted = path.is_some_and(|path| self.ground.is_mounted_file(&path));
         let target = directory.and_then(|directory| {
             let target = self.ground.link(&directory.join(OsStr::from_bytes(&leaf.1)))?;
             Some(super::index_places::normal(&directory.join(target)))
         });
         self.with(|state, turn| {
-            if !state.follow(leaf, target.as_deref(), &mut turn.work) {
+            let is_other = state.note_mount(leaf, is_mounted);
+            if !state.follow(leaf, target.as_deref(), &mut turn.work) && !is_other {
                 return;
             }
             let known = state.routes.get(&leaf.0).and_then(|route| route.leaves.get(&leaf.1));

@@ -80,12 +80,12 @@ fn a_flood_of_others_does_not_touch_the_rest() {
     assert_eq!(ears.heard(1).suspect, 0);
 }
 
-/// Runs a test again in a user namespace of its own, so that lower limits affect nobody else.
+/// Runs a test again in user and mount namespaces of its own, so that lower limits and mounts affect nobody else.
 fn in_a_namespace(test: &str, prepare: &str) {
     let own = std::env::current_exe().expect("our own path");
     let script = format!("{prepare} && exec \"$0\" --exact {test} --nocapture");
     let output = Command::new("unshare")
-        .args(["--user", "--map-root-user", "sh", "-c", &script])
+        .args(["--user", "--map-root-user", "--mount", "sh", "-c", &script])
         .arg(own)
         .env("WATCH_LIMITED", "1")
         .output()
@@ -186,6 +186,22 @@ fn silent_file_systems_are_absent() {
     while ears.heard(3).news() == 0 {
         assert!(Instant::now() < limit);
     }
+}
+
+/// A file that is a mount point changes without an event of its directory: it is reported, and polled then.
+#[test]
+fn a_file_that_is_a_mount_point_is_absent() {
+    if !is_limited() {
+        return in_a_namespace("limits::a_file_that_is_a_mount_point_is_absent", "true");
+    }
+    let ears = Ears::new();
+    let (file, real) = (ears.file("file", "x"), ears.file("real", "x"));
+    let mounted = Command::new("mount").arg("--bind").args([&real, &file]).status();
+    assert!(mounted.expect("mount runs").success());
+    ears.arm(1, &file);
+    let heard = ears.until(1, |heard| !heard.absent.is_empty());
+    let why = "a file that is a mount point reports no changes";
+    assert!(heard.absent[0].contains(why), "{heard:?}");
 }
 
 /// L5: a tree uses at most its share of the watches, however many directories it gets; the excess is reported, and

@@ -71,6 +71,10 @@ impl FileSystem for Meadow {
         Some((DEVICE, here().look(|tree| tree.ino(path))?))
     }
 
+    fn is_mounted_file(&self, _path: &Path) -> bool {
+        false
+    }
+
     fn link(&self, path: &Path) -> Option<PathBuf> {
         here().look(|tree| target(&tree.at(path)?.what))
     }
