@@ -128,8 +128,9 @@ pub struct Held {
 /// The data of `interrupted`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Interrupted {
-    /// The run.
-    pub run: RunInfo,
+    /// The run; none for a run of an earlier process, which the next start reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunInfo>,
 }
 
 /// An event with a reason.

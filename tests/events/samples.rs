@@ -117,7 +117,7 @@ pub(crate) fn samples() -> Vec<(EventKind, &'static str)> {
             "the run was interrupted and `on_interrupt` is `ask`; waiting for the operator",
         ),
         (EventKind::Stuck, "the run does not return; the resource is not retried until it does"),
-        (EventKind::Interrupted(Interrupted { run: run() }), ""),
+        (EventKind::Interrupted(Interrupted { run: Some(run()) }), ""),
         (
             EventKind::Unwatched(reason()),
             "cannot be watched (disk full\\u{1b}[2J); polling every 30 s",

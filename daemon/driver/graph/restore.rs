@@ -1,7 +1,7 @@
 //! The restore at startup: pauses continue, skipped runs count as done, and records of undeclared resources are
 //! forgotten.
 
-use crate::driver::Driver;
+use crate::driver::{Driver, Notification};
 use crate::store::{Ended, Entry, StoredState};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,13 +9,18 @@ use steadfast_engine::{RestoredState, Stamp, VertexId};
 use steadfast_resources::{OnInterrupt, RunPolicy};
 
 impl Driver {
-    /// Records the end of interrupted runs with `on_interrupt: skip`, so that they are not skipped again at each start.
+    /// Reports the runs that a stop or a crash has cut off. Runs with `on_interrupt: skip` are recorded as ended, so that
+    /// they are not skipped again at each start.
     pub(in crate::driver) fn take_skipped_as_done(
         &mut self,
         recall: &BTreeMap<VertexId, RestoredState>,
         stamp: u64,
     ) {
         for (id, restored) in recall.iter().filter(|(_, r)| r.interrupted) {
+            if let Some(entry) = self.graph.waiting(*id) {
+                let identity = &entry.identity;
+                self.notifier.tell(&Notification::InterruptedBefore { identity });
+            }
             if let Some(entry) = self.graph.waiting(*id)
                 && entry.resource.traits().on_interrupt == OnInterrupt::Skip
                 && entry.resource.traits().repeat != RunPolicy::State

@@ -59,8 +59,11 @@ impl Notification<'_> {
                 (identity, EventKind::Error(failed), Debug)
             }
             Self::Interrupted { identity, run } => {
-                let run = run_info(*run);
+                let run = Some(run_info(*run));
                 (identity, EventKind::Interrupted(Interrupted { run }), Warn)
+            }
+            Self::InterruptedBefore { identity } => {
+                (identity, EventKind::Interrupted(Interrupted { run: None }), Warn)
             }
             Self::Asking { identity, above } => {
                 (identity, EventKind::Asking(Asking { parents: sample(above) }), Debug)

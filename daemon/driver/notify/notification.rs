@@ -119,6 +119,11 @@ pub enum Notification<'a> {
         /// The run.
         run: RunRef,
     },
+    /// A stop or a crash of an earlier process interrupted a run.
+    InterruptedBefore {
+        /// The resource.
+        identity: &'a str,
+    },
     /// A run has failed; the parents of the resource are checked before the failure counts.
     Asking {
         /// The resource.
