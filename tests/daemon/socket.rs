@@ -114,7 +114,9 @@ fn a_group_sees_no_values() {
     // The message of a repair has the values before and after. The graph is for root only.
     host.chmod("graph.yaml", 0o600);
     daemon.wait_for("converged");
-    host.write("l", "pw drift-5e8\n");
+    // In one step: a check between the truncation and the write would report an empty file.
+    host.write("l.new", "pw drift-5e8\n");
+    std::fs::rename(host.path("l.new"), host.path("l")).expect("renamed");
     host.wait_until("it is recorded", || {
         as_user(&host, (0, 0), &events).stdout.contains("drift-5e8 ->")
     });
