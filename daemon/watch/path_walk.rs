@@ -17,8 +17,8 @@ use std::sync::{Arc, MutexGuard};
 /// The maximum number of symbolic links in one walk, as in the kernel.
 const LINKS: usize = 40;
 
-/// The part of /proc that reports writes of programs. It is watched; the kind `sysctl` is also polled for the changes of
-/// the kernel.
+/// The part of /proc that reports writes of programs. It is watched; the kind `sysctl` is also polled for the changes
+/// of the kernel.
 const KERNEL_PARAMETERS: &str = "/proc/sys";
 
 /// The maximum number of attempts of one walk. A change during an attempt starts another one; a later change is

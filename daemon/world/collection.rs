@@ -332,7 +332,8 @@ mod tests {
         assert_eq!(collection.exports().count(), 3);
     }
 
-    /// A small collection beside a large one shrinks as slowly as a collection alone; what nobody collects goes at once.
+    /// A small collection beside a large one shrinks as slowly as a collection alone. Exports that nobody collects go
+    /// at once.
     #[test]
     fn each_collection_has_a_limit_of_its_own() {
         // h1, h10 to h19: 11 hosts. h2, h20 to h29: 11 hosts. All: 30.

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path};
 use steadfast_resources::KindSet;
-use steadfast_resources::{FieldSpec, FieldType, ForeignValue, KindSpec, Value};
+use steadfast_resources::{FieldSpec, FieldType, ForeignValue, KindSpec, Place, Value};
 
 /// An exported resource as this host knows it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -173,6 +173,22 @@ impl Validator<'_> {
             resource.links = links;
             resource.meta = meta;
         }
+    }
+
+    /// Returns true if a collected resource contradicts another one, and warns about it.
+    pub(super) fn leaves_out(&mut self, given: &Resource, identity: &str, place: &Place) -> bool {
+        let fields = given.given.fields.clone();
+        let Ok(resource) = given.spec.build_resource(&given.name, fields, place) else {
+            return false;
+        };
+        let Some(object) = self.contradiction(&resource.footprint().claims) else { return false };
+        let what = format!(
+            "{} is not collected: {} is declared already",
+            quoted(identity),
+            quoted(&object)
+        );
+        self.problems.push(Problem::new(Code::World, what).warning());
+        true
     }
 
     /// Reports what a collection must not take from other hosts. Returns its kind.

@@ -350,22 +350,6 @@ impl Validator<'_> {
         Some(vertex)
     }
 
-    /// Returns true if a collected resource contradicts another one, and warns about it.
-    fn leaves_out(&mut self, given: &ast::Resource, identity: &str, place: &Place) -> bool {
-        let fields = given.given.fields.clone();
-        let Ok(resource) = given.spec.build_resource(&given.name, fields, place) else {
-            return false;
-        };
-        let Some(object) = self.contradiction(&resource.footprint().claims) else { return false };
-        let what = format!(
-            "{} is not collected: {} is declared already",
-            quoted(identity),
-            quoted(&object)
-        );
-        self.problems.push(Problem::new(Code::World, what).warning());
-        true
-    }
-
     /// Reports a second declaration of a resource that is active, or that only waits for a value.
     pub(super) fn refuse_second(
         &mut self,

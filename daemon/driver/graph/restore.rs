@@ -9,8 +9,8 @@ use steadfast_engine::{RestoredState, Stamp, VertexId};
 use steadfast_resources::{OnInterrupt, RunPolicy};
 
 impl Driver {
-    /// Reports the runs that a stop or a crash has cut off. Runs with `on_interrupt: skip` are recorded as ended, so that
-    /// they are not skipped again at each start.
+    /// Reports the runs that a stop or a crash has cut off. Runs with `on_interrupt: skip` are recorded as ended, so
+    /// that they are not skipped again at each start.
     pub(in crate::driver) fn take_skipped_as_done(
         &mut self,
         recall: &BTreeMap<VertexId, RestoredState>,

@@ -42,7 +42,8 @@ pub(super) fn exports(collection: &Collection) -> Arc<[CollectedExport]> {
     known.chain(collection.former_exports().map(export(true))).collect()
 }
 
-/// Updates a collection from the views and the selections of the graph. Returns true if the exports for the graph have changed.
+/// Updates a collection from the views and the selections of the graph. Returns true if the exports for the graph have
+/// changed.
 pub(super) fn update(
     collection: &mut Collection,
     selectors: Option<Arc<[CollectionSelector]>>,

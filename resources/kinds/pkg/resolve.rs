@@ -123,7 +123,8 @@ async fn simulate(
     }
 }
 
-/// Returns the failure of a call that installs a package that is declared absent, or removes one that no member removes.
+/// Returns the failure of a call that installs a package that is declared absent, or removes one that no member
+/// removes.
 fn contradiction(
     all: &[Arc<Declared>],
     members: &[&Declared],

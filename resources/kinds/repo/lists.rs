@@ -4,8 +4,8 @@ use crate::host::Host;
 use crate::host::packages::LISTS;
 use std::path::{Path, PathBuf};
 
-/// The possible names of one suite's list of contents. A folder without a signature has only its list of packages, which
-/// apt keeps compressed if its settings say so.
+/// The possible names of one suite's list of contents. A folder without a signature has only its list of packages,
+/// which apt keeps compressed if its settings say so.
 const NAMES: [&str; 7] = [
     "InRelease",
     "Release",
