@@ -303,6 +303,15 @@ impl World for EtcdWorld {
         "etcd"
     }
 
+    fn server_version(&self) -> WorldFuture<'_, Option<String>> {
+        Box::pin(async move {
+            let status = self.call(true, |mut client| {
+                Box::pin(async move { client.status().await })
+            });
+            Ok(Some(status.await?.version().to_owned()))
+        })
+    }
+
     fn get<'a>(&'a self, key: &'a str) -> WorldFuture<'a, Option<Entry>> {
         Box::pin(async move {
             let full = self.full(key);

@@ -201,6 +201,11 @@ pub trait World: Send + Sync + fmt::Debug {
     /// Returns the kind of the back end: `embedded`, `folder` or `etcd`.
     fn backend(&self) -> &'static str;
 
+    /// Returns the version of the server, such as `3.4.23`; none for a back end without a server.
+    fn server_version(&self) -> WorldFuture<'_, Option<String>> {
+        Box::pin(async { Ok(None) })
+    }
+
     /// Returns the entry of a key.
     fn get<'a>(&'a self, key: &'a str) -> WorldFuture<'a, Option<Entry>>;
 

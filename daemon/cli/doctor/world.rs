@@ -3,6 +3,7 @@
 use super::Finding;
 use crate::config::{Rejected, Settings, WorldBackend};
 use crate::workers::{host_name, open_world};
+use crate::world::World;
 use std::path::Path;
 use std::time::Duration;
 
@@ -32,8 +33,6 @@ pub(super) async fn look(
                 "set cert and key; see docs/guide/many-hosts.md",
             ));
         }
-        let old = "etcd 3.4 before 3.4.26 (Debian 12 has 3.4.23) shows names of keys to every user";
-        findings.push(Finding::ok(NAME, old));
     }
     let host = host_name(world_settings);
     let found = match open_world(world_settings, state_directory) {
@@ -41,6 +40,7 @@ pub(super) async fn look(
             let key = crate::world::keys::host_status(&host);
             match tokio::time::timeout(PATIENCE, world.get(&key)).await {
                 Ok(Ok(_)) => {
+                    findings.extend(old_server(world.as_ref()).await);
                     Finding::ok(NAME, format!("{} answers; this host is {host}", world.backend()))
                 }
                 Ok(Err(error)) => problem(&error.to_string()),
@@ -53,7 +53,41 @@ pub(super) async fn look(
     findings
 }
 
+/// Returns a warning about a server of etcd that shows the names of keys with a lease to every user.
+async fn old_server(world: &dyn World) -> Option<Finding> {
+    let version = tokio::time::timeout(PATIENCE, world.server_version()).await.ok()?.ok()??;
+    let what = format!("etcd {version} shows the names of keys with a lease to every user");
+    let hint = "install etcd 3.4.26 or newer; secrets are never in the world";
+    shows_names(&version).then(|| Finding::warning(NAME, what, hint))
+}
+
+/// Returns true for a version before 3.4.26, and before 3.5.9 of the next line.
+fn shows_names(version: &str) -> bool {
+    let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(u32::MAX));
+    let mut next = || parts.next().unwrap_or_default();
+    match (next(), next(), next()) {
+        (3, 5, patch) => patch < 9,
+        (3, 4, patch) => patch < 26,
+        (major, minor, _) => (major, minor) < (3, 4),
+    }
+}
+
 fn problem(why: &str) -> Finding {
     let advice = "the daemon goes on with its last graph and values; check `world` in the settings";
     Finding::warning(NAME, why, advice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shows_names;
+
+    #[test]
+    fn servers_that_show_names_are_known() {
+        for old in ["3.4.23", "3.4.25", "3.5.8", "3.3.27", "2.3.8"] {
+            assert!(shows_names(old), "{old}");
+        }
+        for new in ["3.4.26", "3.4.30", "3.5.9", "3.5.16", "3.6.0", "4.0.0"] {
+            assert!(!shows_names(new), "{new}");
+        }
+    }
 }
