@@ -225,6 +225,7 @@ impl Fetched {
                 acceptance: None,
                 extended: None,
                 sensitive: denies_others(mode),
+                whole_only: false,
             };
             let what = if seen.is_some() { "content" } else { "created" };
             let losing = Loss { content: true, secret: false, purged: false, edited: None, what };

@@ -305,6 +305,7 @@ impl Together {
             acceptance: validation.as_ref().map(|it| it as &dyn Acceptance),
             extended: None,
             sensitive: secret,
+            whole_only: true,
         };
         let what = if found.seen.is_some() { "content" } else { "created" };
         let is_there = found.seen.is_some();

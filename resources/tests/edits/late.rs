@@ -138,29 +138,25 @@ fn late_lines_that_may_not_come_in_are_reported() {
     }
 }
 
-/// Makes mounts of this thread invisible to others.
-fn with_own_mounts() {
-    nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNS).unwrap();
-    mount(&["--make-rprivate"], Path::new("/"));
-}
-
-/// A file that is a mount point is written in place: its inode stays, and its own new text is no late text of others.
+/// A file that is a mount point can only be written in place. An interruption would leave a part of it, and lines that
+/// others append meanwhile would be lost: edits are refused.
 #[test]
-fn a_mounted_file_is_edited_once() {
+fn edits_of_a_mounted_file_are_refused() {
     let (host, folder) = (Host::default(), scratch());
     with_own_mounts();
-    for (kind, given, text, edited) in [
-        ("line", &[("line", "own")][..], "first\n", "first\nown\n"),
-        ("ini", &[("key", "k"), ("value", "own")], "a = 1\n", "a = 1\nk = own\n"),
-        ("yaml", &[("key", "b"), ("value", "2")], "a: 1\n", "a: 1\nb: 2\n"),
+    for (kind, given, text) in [
+        ("line", &[("line", "own")][..], "first\n"),
+        ("ini", &[("key", "k"), ("value", "own")], "a = 1\n"),
+        ("yaml", &[("key", "b"), ("value", "2")], "a: 1\n"),
     ] {
         let (path, real) = (folder.path().join(kind), folder.path().join(format!("{kind}.real")));
         std::fs::write(&real, text).unwrap();
         std::fs::write(&path, "").unwrap();
         mount(&["--bind", real.to_str().unwrap()], &path);
         let outcome = hold(&host, &resource(kind, &path, given));
-        assert!(matches!(outcome, Outcome::Changed(_)), "{kind}: {outcome:?}");
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), edited, "{kind}");
+        let Outcome::Failed { trouble, touched: false } = outcome else { panic!("{outcome:?}") };
+        assert!(trouble.what.contains("the path is a mount point"), "{trouble}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "{kind}");
     }
 }
 
@@ -177,13 +173,46 @@ fn a_mounted_file_on_a_full_file_system_stays_whole() {
     drop(std::fs::write(disk.join("filler"), vec![b'x'; 1 << 20]));
     std::fs::write(&path, "").unwrap();
     mount(&["--bind", disk.join("real").to_str().unwrap()], &path);
-    let given = [("line", &*"long".repeat(2000)), ("insert_before", "BOF")];
-    let own = build("line", path.to_str().unwrap(), &given).unwrap();
+    let content = "long".repeat(2000) + &text;
+    let own = build("file", path.to_str().unwrap(), &[("content", &content)]).unwrap();
     let outcome = hold(&host, &own);
     let Outcome::Failed { trouble, touched: false } = outcome else { panic!("{outcome:?}") };
     assert!(trouble.what.contains("reserve room") && trouble.passes, "{trouble}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
     std::fs::remove_file(disk.join("filler")).unwrap();
     assert!(matches!(hold(&host, &own), Outcome::Changed(_)));
-    assert!(std::fs::read_to_string(&path).unwrap().ends_with(&text));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), content);
+}
+
+/// A user who had a file open keeps it open if the file is written in place: the program closes no such file, and gives
+/// it no set-id bits.
+#[test]
+fn a_mounted_file_is_not_closed_and_gets_no_set_id_bits() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let (host, folder) = (Host::default(), scratch());
+    with_own_mounts();
+    let (path, real) = (folder.path().join("f"), folder.path().join("real"));
+    for (found, wanted, why) in [
+        (0o666, "0755", "other users may have the file open"),
+        (0o644, "0600", "other users may have the file open"),
+        (0o755, "04755", "set-id bits go to new files only"),
+    ] {
+        std::fs::write(&real, "old").unwrap();
+        std::fs::set_permissions(&real, std::fs::Permissions::from_mode(found)).unwrap();
+        std::fs::write(&path, "").unwrap();
+        mount(&["--bind", real.to_str().unwrap()], &path);
+        let given = [("content", "new"), ("mode", wanted), ("sensitive", "false")];
+        let own = build("file", path.to_str().unwrap(), &given).unwrap();
+        let outcome = hold(&host, &own);
+        let Outcome::Failed { trouble, touched: false } = outcome else { panic!("{outcome:?}") };
+        assert!(trouble.what.contains(why), "{trouble}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");
+        crate::support::unmount(&path);
+    }
+}
+
+/// Makes mounts of this thread invisible to others.
+fn with_own_mounts() {
+    nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNS).unwrap();
+    mount(&["--make-rprivate"], Path::new("/"));
 }

@@ -372,6 +372,8 @@ fn a_bind_mounted_file_is_written_in_place() {
     let (path, source) = (dir.path().join("a"), dir.path().join("source"));
     fs::write(&path, "").unwrap();
     fs::write(&source, "a much longer wrong content").unwrap();
+    // A user may have the file open: a mode is never narrowed here.
+    fs::set_permissions(&source, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     mount(&["--bind", source.to_str().unwrap()], &path);
     let held = file(&path, &[("content", "right"), ("mode", "0640")]);
     let outcome = hold(&host, &held);

@@ -4,7 +4,7 @@ use crate::host::files::Files;
 use crate::host::files::content::new_content::Content;
 use crate::host::files::content::read::seen;
 use crate::host::files::content::staged_file::Candidate;
-use crate::host::files::fault::{Fault, Why};
+use crate::host::files::fault::{Fault, Why, said};
 use crate::host::files::objects::attributes::{handle_of, path_of};
 use crate::host::files::objects::xattr;
 use crate::host::files::paths::entry::{Entry, EntryStat};
@@ -37,6 +37,9 @@ pub struct Draft<'a> {
     pub extended: Option<&'a [(Vec<u8>, Vec<u8>)]>,
     /// Only the owner and group may read the file, as far as the mode allows.
     pub sensitive: bool,
+    /// The file is replaced in one step or not at all: a write in place would lose what others write meanwhile, and its
+    /// interruption would leave a part.
+    pub whole_only: bool,
 }
 
 impl<'a> Draft<'a> {
@@ -52,6 +55,7 @@ impl<'a> Draft<'a> {
             acceptance: None,
             extended: None,
             sensitive: true,
+            whole_only: false,
         }
     }
 }
@@ -151,6 +155,12 @@ impl Files {
         draft: &Draft<'_>,
         (old, why): (&EntryStat, &'static str),
     ) -> Result<Put, Fault> {
+        if draft.whole_only {
+            let what = format!("a part of the file cannot be changed safely: {why}");
+            let hint =
+                "declare the whole content with `file`, or edit the file that is mounted there";
+            return Err(Fault::refused(said("edit", spot.path(), &what).hint(hint)));
+        }
         self.guard_in_place(spot, draft, old)?;
         permit.check()?;
         let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;

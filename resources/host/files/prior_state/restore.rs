@@ -201,6 +201,7 @@ impl Files {
             acceptance: None,
             extended: Some(&thing.extended),
             sensitive: is_closed,
+            whole_only: false,
         };
         let what = word(instead_of, "content");
         let noted = spot.note(

@@ -124,6 +124,7 @@ impl Files {
             acceptance: None,
             extended: None,
             sensitive: is_secret(Some(seen)),
+            whole_only: true,
         };
         self.put(permit, spot, &draft)
     }

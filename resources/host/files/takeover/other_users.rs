@@ -186,12 +186,11 @@ impl Files {
         draft: &Draft<'_>,
         old: &EntryStat,
     ) -> Result<(), Fault> {
-        if draft.mode & SET_ID & !old.mode != 0 {
-            self.guard_privileges(spot, old, None)?;
-        }
         let why = if self.leaves_stranger(old, draft.owner) {
             "the file belongs to another user and cannot be replaced by a new file"
-        } else if draft.sensitive && old.mode & !draft.mode & 0o066 != 0 {
+        } else if self.is_root() && draft.mode & SET_ID != 0 {
+            "set-id bits go to new files only, and the file cannot be replaced by a new file"
+        } else if (draft.sensitive || self.is_root()) && old.mode & !draft.mode & 0o066 != 0 {
             "other users may have the file open, and it cannot be replaced by a new file"
         } else {
             return Ok(());

@@ -264,6 +264,7 @@ impl Hands<'_> {
             acceptance: has_validation.then_some(acceptance),
             extended: None,
             sensitive: file.sensitive,
+            whole_only: false,
         };
         if let Some(seen) = found {
             self.keep(spot, seen)?;

@@ -127,7 +127,7 @@ fn end(prepared: Prepared, way: Takeover) -> End {
     match (prepared, way) {
         // Nobody knows who has written the content that would get these rights.
         (_, Takeover::UndoSetUid | Takeover::Capabilities) => End::Refused,
-        (Prepared::ClosedList, _) if keeps_inode || way == Takeover::InPlace => End::Stays(OPEN),
+        (Prepared::ClosedList, _) if keeps_inode => End::Stays(OPEN),
         // Root's own object, under a second name or renamed.
         (Prepared::HardLink, _) => End::Refused,
         (Prepared::PrivateFile, Takeover::Adopt | Takeover::Recurse) => End::Refused,
