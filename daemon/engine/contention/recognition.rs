@@ -12,7 +12,7 @@ use crate::interface::action::{Class, Culprit, Notice};
 use crate::interface::ids::{Stamp, VertexId};
 use crate::interface::metaparams::Meta;
 use crate::state::vertex::{Causes, Run, RunKind, Vertex};
-use steadfast_traits::RunPolicy;
+use steadfast_traits::{ExecutorKind, RunPolicy};
 
 /// Causes that are not drift: a change of the declaration, or a request of our own side.
 pub(crate) const ASKED: Causes = Causes::LOAD.and(Causes::OPERATOR).and(Causes::VALUE);
@@ -126,6 +126,14 @@ impl Engine {
             self.calm_down(id);
         }
         Vec::new()
+    }
+
+    /// Returns true if all events since the last repair of a command came while the command itself was running.
+    pub(crate) fn is_own_echo(&self, id: VertexId) -> bool {
+        let is_command =
+            self.vertex(id).is_some_and(|it| it.traits.executor == ExecutorKind::Command);
+        let round = self.fights.get(&id).map(|fight| &fight.round);
+        is_command && round.is_some_and(|it| it.own && !it.foreign && it.suspects.is_empty())
     }
 
     fn drop_rounds(&mut self, id: VertexId) {

@@ -267,8 +267,8 @@ impl Engine {
         // Owed refreshes come before the failure: they must not back-poke the vertex that has just failed.
         self.owe(id, &owes, stamp, run.station);
         let (permitted, station) = (run.station == Station::Applying, run.station);
-        // A failed retry repairs nothing. Events of an adversary count.
-        let counts = permitted && run.causes.has(Causes::EVENT);
+        // A failed retry repairs nothing. Events of an adversary count, and those that the command itself made do not.
+        let counts = permitted && run.causes.has(Causes::EVENT) && !self.is_own_echo(id);
         let mut notices: Vec<Notice> =
             permitted.then_some(Notice::Ran(id, run.id, outcome)).into_iter().collect();
         let record = Record { owes, ..record(id, &run, (outcome, stamp)) };

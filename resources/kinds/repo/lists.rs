@@ -1,7 +1,7 @@
 //! Names of the files in which apt stores the lists of a repository.
 
-use crate::host::Host;
 use crate::host::packages::LISTS;
+use crate::host::{Host, PathInfo};
 use std::path::{Path, PathBuf};
 
 /// The possible names of one suite's list of contents. A folder without a signature has only its list of packages,
@@ -48,6 +48,17 @@ impl ListNames {
             }
         }
         present
+    }
+
+    /// Returns the lists that exist, each with what tells it from another one.
+    pub(super) async fn states(&self, host: &Host) -> Vec<(PathBuf, PathInfo)> {
+        let mut states = Vec::new();
+        for path in self.paths() {
+            if let Ok(found) = host.look(&path).await {
+                states.push((path, found));
+            }
+        }
+        states
     }
 
     /// Returns an address whose lists apt has not read.

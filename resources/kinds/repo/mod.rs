@@ -225,6 +225,7 @@ impl Lists {
         let Some(mut turn) = host.package_turn(LOCK_WAIT, permit).await else {
             return Outcome::Interrupted;
         };
+        let before = self.names.states(host).await;
         loop {
             match host.transact(&mut turn, (self.update(), None), permit).await {
                 Err(trouble) => return ended(permit, trouble, false),
@@ -249,7 +250,9 @@ impl Lists {
                 Ok(Ran::Finished(finished, _)) => {
                     let said = finished.stderr.text();
                     let unread = self.unread(&complaint(&finished).what);
-                    return ended(permit, self.with_missing_keys(&said, unread), true);
+                    // A failed download most often leaves the lists as they were.
+                    let touched = self.names.states(host).await != before;
+                    return ended(permit, self.with_missing_keys(&said, unread), touched);
                 }
             }
         }

@@ -63,8 +63,9 @@ pub(crate) const ALL: &[Breakage] = &[
         "runs/steps.rs",
         "        self.owe(id, &owes, stamp, run.station);\n        \
          let (permitted, station) = (run.station == Station::Applying, run.station);\n        \
-         // A failed retry repairs nothing. Events of an adversary count.\n        \
-         let counts = permitted && run.causes.has(Causes::EVENT);\n        \
+         // A failed retry repairs nothing. Events of an adversary count, and those that the command itself made do \
+         not.\n        \
+         let counts = permitted && run.causes.has(Causes::EVENT) && !self.is_own_echo(id);\n        \
          let mut notices: Vec<Notice> =\n            \
          permitted.then_some(Notice::Ran(id, run.id, outcome)).into_iter().collect();\n        \
          let record = Record { owes, ..record(id, &run, (outcome, stamp)) };\n        \
@@ -80,8 +81,9 @@ pub(crate) const ALL: &[Breakage] = &[
          }\n        \
          self.close(record, station, notices);",
         "        let (permitted, station) = (run.station == Station::Applying, run.station);\n        \
-         // A failed retry repairs nothing. Events of an adversary count.\n        \
-         let counts = permitted && run.causes.has(Causes::EVENT);\n        \
+         // A failed retry repairs nothing. Events of an adversary count, and those that the command itself made do \
+         not.\n        \
+         let counts = permitted && run.causes.has(Causes::EVENT) && !self.is_own_echo(id);\n        \
          let mut notices: Vec<Notice> =\n            \
          permitted.then_some(Notice::Ran(id, run.id, outcome)).into_iter().collect();\n        \
          let record = Record { owes, ..record(id, &run, (outcome, stamp)) };\n        \
