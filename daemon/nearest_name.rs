@@ -27,7 +27,12 @@ pub(crate) struct Limit {
 impl Limit {
     /// Starts a limit of all searches together.
     pub(crate) fn start() -> Self {
-        Self { before: LEFT.replace(Some(MOST_ALONE)), _thread: PhantomData }
+        Self::of(MOST_ALONE)
+    }
+
+    /// Starts a limit of this work for all searches together.
+    pub(crate) fn of(work: usize) -> Self {
+        Self { before: LEFT.replace(Some(work)), _thread: PhantomData }
     }
 }
 

@@ -5,7 +5,7 @@ use super::handler::DaemonRequestHandler;
 use crate::api::{Reply, ReplySink, Request};
 use crate::driver::Query;
 use crate::events::Reader;
-use crate::nearest_name::with_nearest;
+use crate::nearest_name::{Limit, with_nearest};
 use crate::selection::{LABEL, NoLabels, Selector, Unselected, resolve};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,6 +16,9 @@ const KNOWN: usize = 100_000;
 
 /// The maximum number of unknown names that get a suggestion.
 const SUGGESTED: usize = 8;
+
+/// The work for all suggestions of one request: some tens of milliseconds.
+const MOST_WORK: usize = 5_000_000;
 
 /// The greatest number of selectors in one request that are no identities.
 const MOST_PATTERNS: usize = 50;
@@ -167,7 +170,10 @@ impl DaemonRequestHandler {
         };
         let known = self.of_driver(|to| Query::Names(String::new(), KNOWN, to)).await;
         let known = known.unwrap_or_default();
-        let search = move || first.iter().map(|word| suggested(word, &known)).collect::<Vec<_>>();
+        let search = move || {
+            let _limit = Limit::of(MOST_WORK);
+            first.iter().map(|word| suggested(word, &known)).collect::<Vec<_>>()
+        };
         match search_in(place, search).await {
             Ok(found) => Reply::Unknown(found.into_iter().chain(others).collect()),
             Err(reply) => reply,
