@@ -305,9 +305,8 @@ impl World for EtcdWorld {
 
     fn server_version(&self) -> WorldFuture<'_, Option<String>> {
         Box::pin(async move {
-            let status = self.call(true, |mut client| {
-                Box::pin(async move { client.status().await })
-            });
+            let status =
+                self.call(true, |mut client| Box::pin(async move { client.status().await }));
             Ok(Some(status.await?.version().to_owned()))
         })
     }

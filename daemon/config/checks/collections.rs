@@ -397,7 +397,7 @@ fn make_collected(
     if super::wrong_name(spec.kind, &name).is_some() {
         return Err("its name is no name of a resource".to_owned());
     }
-    let place = steadfast_resources::Place { base: "/".into() };
+    let place = Place { base: "/".into() };
     if let Err(invalid) = spec.build_resource(&name, given.fields.clone(), &place) {
         let why = invalid.into_iter().next().map(|invalid| invalid.what).unwrap_or_default();
         return Err(quoted(&why));
