@@ -123,19 +123,21 @@ impl Expression {
         }
     }
 
-    /// Returns the texts of the parts that `and` joins at the top: `a` and `b or c` of `a and (b or c)`.
-    #[must_use]
-    pub fn conjuncts(&self) -> Vec<String> {
-        let mut parts = Vec::new();
-        let mut open = vec![&self.inner.node];
-        while let Some(node) = open.pop() {
-            if let NodeKind::Binary(Operator::And, left, right) = &node.kind {
-                open.extend([&**right, &**left]);
-            } else {
-                parts.extend(self.inner.text.get(node.start..node.end).map(str::to_owned));
+    /// Returns the truth of `and`, `or`, `not` and a choice of which some parts are not known yet: a known part may
+    /// decide alone. `truth_of` gets the text of each part that it needs; none if such a part fails, and for any other
+    /// expression.
+    pub fn truth_of_parts(&self, truth_of: &mut dyn FnMut(&str) -> Option<Truth>) -> Option<Truth> {
+        let node = &self.inner.node;
+        match &node.kind {
+            NodeKind::Not(_)
+            | NodeKind::If(..)
+            | NodeKind::Binary(Operator::And | Operator::Or, ..) => {
+                truth_of_node(node, &mut |part| {
+                    truth_of(self.inner.text.get(part.start..part.end)?)
+                })
             }
+            _ => None,
         }
-        parts
     }
 
     /// Returns the type of the result.
@@ -184,6 +186,50 @@ impl Expression {
         let program = self.inner.program.get_or_init(|| Program::compile(&self.inner.node));
         program.as_ref().map_err(Clone::clone)?.run(scope)
     }
+}
+
+/// The truth of a condition, some values of which may not be known yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Truth {
+    /// True or false, whatever the missing values are.
+    Known(bool),
+    /// It depends on a missing value.
+    Unknown,
+}
+
+/// Returns the truth of a node; none if a part that it needs fails.
+fn truth_of_node(node: &Node, truth_of: &mut dyn FnMut(&Node) -> Option<Truth>) -> Option<Truth> {
+    let is_and = match &node.kind {
+        NodeKind::Not(inner) => {
+            return Some(match truth_of_node(inner, truth_of)? {
+                Truth::Known(truth) => Truth::Known(!truth),
+                Truth::Unknown => Truth::Unknown,
+            });
+        }
+        NodeKind::If(value, condition, other) => {
+            return match truth_of_node(condition, truth_of)? {
+                Truth::Known(true) => truth_of_node(value, truth_of),
+                Truth::Known(false) => truth_of_node(other, truth_of),
+                Truth::Unknown => {
+                    let value = truth_of_node(value, truth_of)?;
+                    let is_same = truth_of_node(other, truth_of)? == value;
+                    Some(if is_same { value } else { Truth::Unknown })
+                }
+            };
+        }
+        NodeKind::Binary(Operator::And, ..) => true,
+        NodeKind::Binary(Operator::Or, ..) => false,
+        _ => return truth_of(node),
+    };
+    let NodeKind::Binary(_, left, right) = &node.kind else { return None };
+    // A false part decides `and`, a true one `or`.
+    let decisive = Truth::Known(!is_and);
+    let left = truth_of_node(left, truth_of)?;
+    if left == decisive {
+        return Some(left);
+    }
+    let right = truth_of_node(right, truth_of)?;
+    Some(if right == decisive || left != Truth::Unknown { right } else { Truth::Unknown })
 }
 
 /// Adds each mention of a name in a node.

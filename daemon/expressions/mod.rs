@@ -26,7 +26,7 @@ pub use error::{Cause, ExpressionError};
 pub use evaluation::program::EngineValues;
 pub(crate) use evaluation::template::LONGEST_TEMPLATE;
 pub use evaluation::template::{Printed, Template, TemplateError, TemplateLoader};
-pub use expression::Expression;
+pub use expression::{Expression, Truth};
 pub use functions::table::{Function, all_functions};
 pub use functions::version::compare_versions;
 pub use functions::words::{TEMPLATE_FILTERS, TEMPLATE_TESTS, WORDS, words};

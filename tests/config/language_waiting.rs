@@ -110,6 +110,68 @@ fn a_false_part_of_a_condition_wins() {
     assert!(Tree::new(&[("web.yaml", &text)]).problems(&options(None)).contains("mode"));
 }
 
+/// A part that is known decides alone, wherever it stands: the fields that it guards are not read.
+#[test]
+fn a_part_that_decides_guards_the_fields() {
+    let load = |vars: &str, when: &str, answer: Option<i64>| {
+        let text = format!(
+            "graph: g\nvars: {{off: false, on: true, {vars}}}\nresources:\n{PROBE}  file: [{{name: /srv/a, content: x, owner: \"${{facts.local.role.name}}\", when: {when}}}]\n"
+        );
+        let mut facts = (*crate::language::facts()).clone();
+        if let Value::Map(all) = &mut facts {
+            all.insert("local".to_owned(), Value::Map(BTreeMap::new().into()));
+        }
+        let options = Options { facts: Some(Arc::new(facts)), ..options(answer) };
+        Tree::new(&[("web.yaml", &text)]).load(&options)
+    };
+    let role = "probe.load > 1 and 'role' in facts.local";
+    for (vars, when) in [
+        (format!("w: \"${{{role}}}\""), "vars.w".to_owned()),
+        (format!("w: {{tls: \"${{{role}}}\"}}"), "vars.w.tls".to_owned()),
+        ("w: \"${vars.off and probe.load > 1}\"".to_owned(), "vars.w".to_owned()),
+        (String::new(), format!("({role}) or false")),
+        (String::new(), "probe.load > 1 if 'role' in facts.local else false".to_owned()),
+        (String::new(), "('role' in facts.local) if probe.load > 1 else vars.off".to_owned()),
+        (String::new(), "not (probe.load > 1 or 'role' not in facts.local)".to_owned()),
+        (String::new(), "not ('role' not in facts.local or probe.load > 1)".to_owned()),
+    ] {
+        for answer in [None, Some(5)] {
+            let loaded = load(&vars, &when, answer);
+            let loaded = loaded.unwrap_or_else(|it| panic!("{when}: {}", it.with_source()));
+            assert!(loaded.inactive[0].unknown_until.is_none(), "{when}: {}", loaded.inactive[0]);
+        }
+    }
+    for when in ["(probe.load > 1 and vars.on) or false", "not (probe.load > 1 or vars.off)"] {
+        let rejected = load("", when, None).unwrap_err().with_source();
+        assert!(rejected.contains("local"), "{when}: {rejected}");
+    }
+}
+
+/// A condition that is true whatever the probe answers makes the resource active.
+#[test]
+fn a_true_part_decides_or() {
+    for when in ["probe.load > 1 or vars.port == 80", "vars.port == 80 or probe.load > 1"] {
+        let text = graph("file", &format!("name: /srv/a, content: x, when: {when}"));
+        assert_eq!(tree_of(&text, None).inactive.len(), 0, "{when}");
+    }
+}
+
+/// A parameter that is false whatever the probe answers guards a secret that is not given.
+#[test]
+fn a_parameter_that_is_false_guards_a_secret() {
+    let module = "module: m\nparams: {tls: {type: bool}, key: {type: secret, required: false}}\nresources:\n  file: [{name: /srv/k, content: {from: params.key}, when: params.tls}]\n";
+    for (tls, is_accepted) in [("vars.off and probe.on", true), ("vars.on and probe.on", false)] {
+        let web = format!(
+            "graph: g\nvars: {{off: false, on: true}}\nmodules: [{{use: m, as: shop, with: {{tls: \"${{{tls}}}\"}}}}]\nresources:\n  probe: [{{name: on, args: [/bin/true], type: bool}}]\n"
+        );
+        let loaded = Tree::new(&[("web.yaml", &web), ("m/m.yaml", module)]).load(&with_facts());
+        match loaded {
+            Ok(loaded) => assert!(is_accepted && loaded.inactive[0].unknown_until.is_none()),
+            Err(it) => assert!(!is_accepted, "{}", it.with_source()),
+        }
+    }
+}
+
 /// The condition of a use or an include waits as that of a resource does.
 #[test]
 fn uses_and_includes_that_wait_are_checked() {

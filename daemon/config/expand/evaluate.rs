@@ -9,7 +9,7 @@ use super::written::Written;
 use super::{Context, Expander};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted, shorten};
-use crate::expressions::{Expression, ExpressionError, Shared, Value, ValueType};
+use crate::expressions::{Expression, ExpressionError, Shared, Truth, Value, ValueType};
 use crate::nearest_name::nearest;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -216,7 +216,8 @@ impl Expander<'_> {
         }
         let unknown = names.iter().find_map(|name| missing_value(&context.scope, name));
         if unknown.is_some() && !names.iter().all(|name| has_type(&context.scope, name)) {
-            return unknown.map_or(Outcome::Failed, Outcome::Unknown);
+            return unknown
+                .map_or(Outcome::Failed, |it| self.settle(context, (&expression, written), it));
         }
         if names.iter().any(|name| name.starts_with("facts.")) {
             context.scope.facts.use_root();
@@ -228,7 +229,7 @@ impl Expander<'_> {
         }
         self.doubt_comparisons(context, (&expression, written));
         if let Some(unknown) = unknown {
-            return Outcome::Unknown(unknown);
+            return self.settle(context, (&expression, written), unknown);
         }
         if Self::reads_too_much(context, &mentions) {
             let what = "the expression reads more than 32 MiB of values";
@@ -267,6 +268,31 @@ impl Expander<'_> {
                 }
                 Outcome::Failed
             }
+        }
+    }
+
+    /// Returns the truth of an expression that the missing value cannot change: `vars.off and probe.on` is false.
+    fn settle(
+        &mut self,
+        context: &Context,
+        (expression, written): (&Expression, Written<'_>),
+        unknown: String,
+    ) -> Outcome<Value> {
+        let truth = self.run_quietly(|expander| {
+            expression.truth_of_parts(&mut |text| {
+                let part = Written { text, start: None, span: written.span };
+                match expander.evaluate(context, part) {
+                    Outcome::Known(Value::Bool(truth)) => Some(Truth::Known(truth)),
+                    Outcome::Unknown(_) => Some(Truth::Unknown),
+                    // The answer may guard a part that fails.
+                    Outcome::Known(_) | Outcome::Failed => None,
+                }
+            })
+        });
+        match truth {
+            Some(Truth::Known(truth)) => Outcome::Known(Value::Bool(truth)),
+            _ if self.used.is_over => Outcome::Failed,
+            _ => Outcome::Unknown(unknown),
         }
     }
 

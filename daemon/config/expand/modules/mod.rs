@@ -343,7 +343,8 @@ impl Expander<'_> {
                 match missing {
                     Some(until) => {
                         self.uses.note_names(&names, &context.origin.instance);
-                        Outcome::Unknown(until)
+                        let settled = self.run_quietly(|it| it.node_value(context, node));
+                        settled.map_or(Outcome::Unknown(until), Outcome::Known)
                     }
                     None => self.node_value(context, node).map_or(Outcome::Failed, Outcome::Known),
                 }

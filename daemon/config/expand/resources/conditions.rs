@@ -111,13 +111,10 @@ impl Expander<'_> {
                         is_wrong = true;
                         continue;
                     }
-                    let inner = if self.is_false_already(context, written) {
-                        self.inactivity(context, &text, item)
-                    } else {
-                        let condition = self.shared_condition(context, item, &text);
-                        let (unknown_until, at) = (Some(until), Some(place_of(context, item)));
-                        Inactivity { condition, unknown_until, at, ..Inactivity::default() }
-                    };
+                    let condition = self.shared_condition(context, item, &text);
+                    let (unknown_until, at) = (Some(until), Some(place_of(context, item)));
+                    let inner =
+                        Inactivity { condition, unknown_until, at, ..Inactivity::default() };
                     failed = Some(Inactivity::join(failed, Arc::new(inner)));
                 }
                 Outcome::Failed => is_wrong = true,
@@ -136,24 +133,6 @@ impl Expander<'_> {
                 Condition::Holds(self.shared_condition(context, node, &text))
             }
         }
-    }
-
-    /// Returns true if a part of `a and b` is false without the value that the other part waits for.
-    fn is_false_already(&mut self, context: &Context, written: Written<'_>) -> bool {
-        let parts = self.parse_expression(context, written).map(|it| it.conjuncts());
-        let parts = parts.filter(|parts| parts.len() > 1).unwrap_or_default();
-        self.run_quietly(|expander| {
-            for part in parts {
-                let part = Written { text: &part, start: None, span: written.span };
-                match expander.evaluate(context, part) {
-                    Outcome::Known(Value::Bool(false)) => return true,
-                    Outcome::Known(_) | Outcome::Unknown(_) => {}
-                    // The parts before this one guard it.
-                    Outcome::Failed => return false,
-                }
-            }
-            false
-        })
     }
 
     /// Returns the text of a condition; reports the usual mistakes.

@@ -221,7 +221,10 @@ impl Expander<'_> {
     }
 
     /// Runs a part of the expansion whose problems are not reported, except an exceeded budget.
-    pub(super) fn run_quietly<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
+    pub(in crate::config::expand) fn run_quietly<T>(
+        &mut self,
+        run: impl FnOnce(&mut Self) -> T,
+    ) -> T {
         let is_complete = self.is_complete;
         let problems = std::mem::take(self.problems);
         let result = run(self);

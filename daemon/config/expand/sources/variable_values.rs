@@ -248,7 +248,8 @@ impl Expander<'_> {
             if context.tree().scalar(*node).is_some() {
                 return self.unknown_variable(name, &context, *node);
             }
-            return Outcome::Unknown(until);
+            let settled = self.run_quietly(|expander| expander.node_value(&context, *node));
+            return settled.map_or(Outcome::Unknown(until), Outcome::Known);
         }
         self.node_value(&context, *node).map_or(Outcome::Failed, Outcome::Known)
     }
