@@ -33,6 +33,7 @@ mod language_probes;
 mod language_slips;
 mod language_templates;
 mod language_waiting;
+mod language_waiting_cycles;
 mod language_work;
 mod language_world;
 #[path = "../processor_time.rs"]

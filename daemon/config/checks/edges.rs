@@ -168,10 +168,7 @@ impl Validator<'_> {
         });
         ties.retain(|tie| {
             if tie.from == tie.to {
-                let name = self.vertices.get(tie.from).map(|vertex| quoted(&vertex.identity));
-                let what = format!("`{}` would wait for itself", name.unwrap_or_default());
-                let problem = Problem::new(Code::SelfEdge, what).hint("remove this edge");
-                self.problems.push(problem.at(self.atlas.place(tie.at)));
+                self.refuse_self_edge(tie);
             }
             tie.from != tie.to
         });

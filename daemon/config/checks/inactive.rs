@@ -54,6 +54,11 @@ impl DraftInactive {
     pub(super) fn waiting(&self) -> Option<(Location, Option<Arc<str>>)> {
         self.reason.waits_for_probe().then(|| (self.at, self.condition.clone()))
     }
+
+    /// Returns the reason.
+    pub(super) fn reason(&self) -> &Inactivity {
+        &self.reason
+    }
 }
 
 /// Writes the default of each received value whose sender is inactive into the fields of its receiver.
@@ -349,16 +354,12 @@ impl Validator<'_> {
     /// Replaces the edges of inactive resources by edges between those before and those after: an inactive resource
     /// runs nothing, and the order holds through it. A vertex replaces a resource between many others.
     pub(super) fn lead_through_inactive(&mut self) {
-        let waits = |inactive: &DraftInactive| {
-            let until = inactive.reason.unknown_until.as_deref();
-            until.is_some_and(|until| until.contains("probe["))
-        };
         let numbers = (FIRST..).take(self.inactive.len());
         let (waiting, others): (BTreeSet<usize>, BTreeSet<usize>) =
-            numbers.partition(|number| self.inactive.get(number - FIRST).is_some_and(waits));
+            numbers.partition(|number| self.waiting_reason(*number).is_some());
         self.lead_through(&others);
         if !waiting.is_empty() {
-            self.refuse_probe_cycles();
+            self.refuse_waiting_cycles(&waiting);
             self.lead_through(&waiting);
         }
     }

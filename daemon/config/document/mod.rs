@@ -107,6 +107,8 @@ pub(super) struct Inactivity {
     pub(super) unknown_until: Option<String>,
     /// The file and the line of the condition, if there is one.
     pub(super) at: Option<String>,
+    /// The sums of all conditions that wait for a probe, the outer ones first: equal ones hold together.
+    pub(super) waiting: Arc<[u64]>,
 }
 
 impl Inactivity {
@@ -125,7 +127,11 @@ impl Inactivity {
     /// Joins the reasons of an outer and an inner condition: no answer of a probe changes a condition that is false.
     pub(super) fn join(outer: Option<Arc<Self>>, inner: Arc<Self>) -> Arc<Self> {
         match outer {
-            Some(outer) if !outer.ends_with_answer() || inner.ends_with_answer() => outer,
+            Some(outer) if !outer.ends_with_answer() => outer,
+            Some(outer) if inner.ends_with_answer() => {
+                let waiting = outer.waiting.iter().chain(&*inner.waiting).copied().collect();
+                Arc::new(Self { waiting, ..Self::clone(&outer) })
+            }
             _ => inner,
         }
     }

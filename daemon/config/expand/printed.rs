@@ -205,6 +205,7 @@ impl PartReader {
                 values: values.unwrap_or_default(),
                 unknown_until: text("unknown_until"),
                 at: text("at"),
+                waiting: Arc::default(),
             })
         });
         let unknown = self.tree.entry(origin, "unknown_fields").map(|(_, list)| list);

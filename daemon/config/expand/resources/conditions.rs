@@ -11,6 +11,7 @@ use crate::config::hidden::names_secret;
 use crate::config::problem::code::Code;
 use crate::config::problem::{Place, Problem, quoted};
 use crate::expressions::{Expression, Value, ValueType};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// The bytes that a name of a condition with its value takes besides their texts.
@@ -67,6 +68,15 @@ fn bytes_of_values(inactivity: &Inactivity) -> usize {
     inactivity.values.iter().map(bytes).fold(0, usize::saturating_add)
 }
 
+/// Returns the sum of a condition. The same text has another meaning in another instance and for another item.
+fn sum_of(context: &Context, text: &str) -> u64 {
+    let mut sum = std::hash::DefaultHasher::new();
+    (text.trim(), &context.origin.instance).hash(&mut sum);
+    let item = context.scope.item.as_ref().filter(|_| text.contains("item"));
+    item.map(|item| (&item.of, &item.key)).hash(&mut sum);
+    sum.finish()
+}
+
 impl Expander<'_> {
     /// Evaluates `when:`: an expression, or a list of expressions that must all hold.
     pub(in crate::config::expand) fn evaluate_condition(
@@ -113,8 +123,13 @@ impl Expander<'_> {
                     }
                     let condition = self.shared_condition(context, item, &text);
                     let (unknown_until, at) = (Some(until), Some(place_of(context, item)));
-                    let inner =
-                        Inactivity { condition, unknown_until, at, ..Inactivity::default() };
+                    let inner = Inactivity {
+                        condition,
+                        unknown_until,
+                        at,
+                        waiting: [sum_of(context, &text)].into(),
+                        ..Inactivity::default()
+                    };
                     failed = Some(Inactivity::join(failed, Arc::new(inner)));
                 }
                 Outcome::Failed => is_wrong = true,
@@ -219,8 +234,8 @@ impl Expander<'_> {
         Inactivity {
             condition: self.shared_condition(context, node, text),
             values: names.into_iter().filter_map(value).collect(),
-            unknown_until: None,
             at: Some(place_of(context, node)),
+            ..Inactivity::default()
         }
     }
 
