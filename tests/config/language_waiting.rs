@@ -62,6 +62,69 @@ fn a_condition_that_waits_hides_no_problem() {
     }
 }
 
+/// A template whose `with` waits: what no value makes right is reported before the answer, as after it.
+#[test]
+fn a_template_that_waits_hides_no_problem() {
+    let with = "template: {text: \"{{ a }} {{ k }}\"}, with: {a: \"${probe.load}\"}, values";
+    for (fields, message) in [
+        (
+            "template: {text: \"{{ a }}\"}, with: {a: \"${probe.load}\"}, source: y".to_owned(),
+            "source",
+        ),
+        (
+            "path: /srv/d/, template: {text: \"{{ a }}\"}, with: {a: \"${probe.load}\"}".to_owned(),
+            "directory",
+        ),
+        (
+            "template: {text: \"{{ a }}\"}, with: {a: \"${probe.load}\"}, fragments: /srv/f"
+                .to_owned(),
+            "fragments",
+        ),
+        (
+            "template: {text: \"{{ a | nofilter }}\"}, with: {a: \"${probe.load}\"}".to_owned(),
+            "nofilter",
+        ),
+        (
+            "template: {text: \"{% if a is notest %}x{% endif %}\"}, with: {a: \"${probe.word}\"}"
+                .to_owned(),
+            "notest",
+        ),
+        (format!("{with}: {{k: {{from: \"exec[nope]\", key: stdout}}}}"), "exec[nope]"),
+        (format!("{with}: {{k: {{from: \"probe[word]\", key: nokey}}}}"), "sends no `nokey`"),
+        (
+            format!("{with}: {{k: {{secret: nope}}}}"),
+            "the secret that `content` names is not declared",
+        ),
+    ] {
+        for when in ["", ", when: probe.load > 1"] {
+            let text = graph("file", &format!("name: /srv/a, {fields}{when}"));
+            let tree = Tree::new(&[("web.yaml", &text)]);
+            assert!(tree.load(&options(None)).is_err(), "accepted: {text}");
+            let (before, after) = (tree.problems(&options(None)), tree.problems(&options(Some(5))));
+            assert!(before.contains(message), "{fields}: {before}");
+            assert!(after.contains(message), "{fields}: {after}");
+        }
+    }
+    // The value may be right where a stand-in is not.
+    for text in
+        ["{{ [7][a - 1] }}", "{{ [7][a + 9] }}", "{% if a > 5 %}{{ a | nofilter }}{% endif %}"]
+    {
+        let fields = format!("template: {{text: \"{text}\"}}, with: {{a: \"${{probe.load}}\"}}");
+        assert_eq!(
+            tree_of(&graph("file", &format!("name: /srv/a, {fields}")), None).inactive.len(),
+            1
+        );
+    }
+    let right = "template: {text: \"{{ a }} {{ k }}\"}, with: {a: \"${probe.load}\"}, values: {k: \"probe[word].output\"}";
+    let text = graph("file", &format!("name: /srv/a, {right}, when: probe.load > 1"));
+    assert_eq!(tree_of(&text, None).inactive.len(), 1);
+    assert_eq!(tree_of(&text, Some(5)).inactive.len(), 0);
+    let tree = Tree::new(&[("web.yaml", &text)]);
+    let printed = steadfast::config::expanded_text(&[tree.path("web.yaml")], &options(None));
+    let printed = printed.unwrap_or_else(|it| panic!("{}", it.with_source()));
+    assert_eq!(tree_of(&printed, None).inactive.len(), 1, "{printed}");
+}
+
 /// A right resource is accepted, and stays inactive until the answer.
 #[test]
 fn a_right_resource_waits_for_its_condition() {

@@ -169,7 +169,8 @@ fn slot(field: &'static FieldSpec) -> InputSlot {
 }
 
 /// Returns the problems that a resource has with each of several stand-ins for the fields of `unknown`: a word that is
-/// not known yet may make another field needed, or exclude it. A field of `unknown` itself has no problem.
+/// not known yet may make another field needed, or exclude it. A field of `unknown` itself has no problem, besides that
+/// of a template: its text is right whatever it is.
 fn problems_of_fields(recipe: &DeferredResource, unknown: &[&str]) -> Vec<Invalid> {
     let words = |field: &FieldSpec| match field.takes {
         FieldType::Choice(words) => words.len(),
@@ -200,7 +201,9 @@ fn problems_of_fields(recipe: &DeferredResource, unknown: &[&str]) -> Vec<Invali
         });
     }
     let mut problems = common.unwrap_or_default();
-    problems.retain(|it| it.field.is_none_or(|field| !unknown.contains(&field)));
+    let of_template = recipe.spec.template_field().map(|field| field.name);
+    let is_known = |field: &str| !unknown.contains(&field) || of_template == Some(field);
+    problems.retain(|it| it.field.is_none_or(is_known));
     problems
 }
 

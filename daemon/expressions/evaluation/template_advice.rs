@@ -1,5 +1,6 @@
 //! Advice for the messages of the template engine.
 
+use super::template::TemplateError;
 use crate::expressions::error::ExpressionError;
 use crate::expressions::functions::table::function_names;
 use crate::expressions::functions::words::{TEMPLATE_FILTERS, TEMPLATE_TESTS};
@@ -79,4 +80,15 @@ pub(super) fn hint_for_template(detail: &str) -> Option<String> {
         return None;
     };
     Some(hint.to_owned())
+}
+
+/// The beginnings of the messages about names of the engine, which no value makes right.
+const FIXED: [&str; 3] = ["unknown filter", "unknown test", "unknown function"];
+
+impl TemplateError {
+    /// Returns true for a problem of the template that no value makes right.
+    #[must_use]
+    pub fn is_of_any_value(&self) -> bool {
+        FIXED.iter().any(|kind| self.message.starts_with(kind))
+    }
 }

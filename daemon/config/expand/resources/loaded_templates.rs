@@ -47,6 +47,8 @@ enum TemplateKey {
 pub(in crate::config::expand) struct TemplateCache {
     known: HashMap<TemplateKey, Rc<LoadedTemplate>>,
     bytes: usize,
+    /// The number of trials with stand-ins that failed: each can take long.
+    pub(super) failed_trials: usize,
 }
 
 impl Expander<'_> {

@@ -11,8 +11,8 @@ use crate::config::expand::resources::loaded_templates::LoadedTemplate;
 use crate::config::expand::{Context, Expander, copy_nodes};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
-use crate::expressions::{TemplateError, Value};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::expressions::{TemplateError, Value, ValueType};
+use std::collections::BTreeMap;
 use steadfast_resources::KindSpec;
 
 /// The keys of a template.
@@ -21,13 +21,15 @@ pub(in crate::config::expand) const KEYS: [&str; 3] = ["template", "with", "valu
 const MARK: char = '\u{fdd0}';
 /// The work of a name that a template gets: its type and its value.
 const WORK_OF_NAME: u64 = 20;
+/// The number of failed trials with stand-ins after which no other template is tried: each can take 20 ms.
+const MOST_FAILED_TRIALS: usize = 40;
 
 /// The names that a template gets from its resource.
 #[derive(Default)]
 struct Names {
     with: BTreeMap<String, Value>,
-    /// The names whose values wait, and the probe or resource that the last of them waits for.
-    waiting: BTreeSet<String>,
+    /// The names whose values wait, with their types, and the probe or resource that the last of them waits for.
+    waiting: BTreeMap<String, Option<ValueType>>,
     unknown_until: Option<String>,
     /// The placeholder of each value that is known at run time.
     marks: BTreeMap<String, String>,
@@ -78,7 +80,11 @@ impl Expander<'_> {
             Outcome::Known(text) => text,
             Outcome::Unknown(until) => {
                 target.wait_for(until, made);
-                return Some(());
+                if names.values.is_none() {
+                    return Some(());
+                }
+                // The values are checked before the text is known.
+                names.marks.values().map(String::as_str).collect()
             }
             Outcome::Failed => return None,
         };
@@ -173,18 +179,19 @@ impl Expander<'_> {
         let mut names = Names::default();
         let mut is_wrong = false;
         if let Some((_, with)) = context.tree().entry(item, "with") {
-            for (key, value) in context.tree().entries(with).to_vec() {
+            for (key, node) in context.tree().entries(with).to_vec() {
                 let name = context.text_of(key).unwrap_or_default().to_owned();
-                let value = match context.tree().node(value) {
+                let value = match context.tree().node(node) {
                     Some(Node::Scalar(scalar)) if scalar.text.contains("${") => {
-                        self.evaluate_scalar(context, value)
+                        self.evaluate_scalar(context, node)
                     }
-                    _ => self.node_value(context, value).map_or(Outcome::Failed, Outcome::Known),
+                    _ => self.node_value(context, node).map_or(Outcome::Failed, Outcome::Known),
                 };
                 match value {
                     Outcome::Known(value) => drop(names.with.insert(name, value)),
                     Outcome::Unknown(until) => {
-                        names.waiting.insert(name);
+                        let of = self.type_of_scalar(context, node);
+                        names.waiting.insert(name, of);
                         names.unknown_until = Some(until);
                     }
                     // The other values may have problems too.
@@ -237,7 +244,7 @@ impl Expander<'_> {
         if let Some(until) = missing {
             return Outcome::Unknown(until);
         }
-        let known = names.with.keys().chain(names.marks.keys()).chain(&names.waiting);
+        let known = names.with.keys().chain(names.marks.keys()).chain(names.waiting.keys());
         let known: Vec<&str> = known.map(String::as_str).collect();
         let mut types = environment(&context.scope, (context.is_module(), uses_facts), &self.cache);
         let span = context.tree().span(node);
@@ -255,6 +262,9 @@ impl Expander<'_> {
             return Outcome::Failed;
         }
         if let Some(until) = &names.unknown_until {
+            if self.try_template(context, node, (loaded, names)).is_none() {
+                return Outcome::Failed;
+            }
             return Outcome::Unknown(until.clone());
         }
         let is_open = loaded.has_includes;
@@ -284,6 +294,39 @@ impl Expander<'_> {
         }
     }
 
+    /// Renders a template with a stand-in for each value that waits; reports a problem that no value makes right.
+    fn try_template(
+        &mut self,
+        context: &Context,
+        node: usize,
+        (loaded, names): (&LoadedTemplate, &Names),
+    ) -> Option<()> {
+        let stand_ins = names.waiting.iter();
+        let stand_ins = stand_ins.map(|(name, of)| Some((name.clone(), stand_in(of.as_ref()?)?)));
+        let Some(stand_ins) = stand_ins.collect::<Option<BTreeMap<String, Value>>>() else {
+            return Some(());
+        };
+        if self.templates.failed_trials >= MOST_FAILED_TRIALS {
+            return Some(());
+        }
+        let mut with = names.with.clone();
+        with.extend(stand_ins);
+        let work = self.cache.work.get();
+        let rendered = with_values(&context.scope, (context.is_module(), &self.cache), |scope| {
+            loaded.template.render(&with, &names.marks, scope)
+        });
+        if let Err(error) = rendered {
+            if error.is_of_any_value() {
+                self.report_template(context, node, &error);
+                return None;
+            }
+            // Another value may be right.
+            self.templates.failed_trials += 1;
+            self.cache.work.set(work);
+        }
+        self.count_work(context, context.tree().span(node), 1).then_some(())
+    }
+
     /// Reports a problem of a template with its own place.
     pub(super) fn report_template(
         &mut self,
@@ -303,6 +346,18 @@ impl Expander<'_> {
             Problem::new(Code::Expression, what).hint_if(error.hint.as_ref()),
         );
     }
+}
+
+/// Returns a value of a type; none for a type with unknown parts.
+fn stand_in(of: &ValueType) -> Option<Value> {
+    Some(match of {
+        ValueType::Bool => Value::Bool(true),
+        ValueType::Int => Value::Int(1),
+        ValueType::Float => Value::Float(1.0),
+        ValueType::Text => Value::Text("x".to_owned()),
+        ValueType::List(items) => Value::List(vec![stand_in(items)?].into()),
+        _ => return None,
+    })
 }
 
 /// Replaces the placeholders by references, and escapes what looks like a reference.

@@ -100,19 +100,26 @@ impl Expander<'_> {
         node: usize,
     ) -> Outcome<Value> {
         let outcome = self.evaluate_scalar(context, node);
-        let parts = self.split_node(context, node);
-        let of = match parts.as_deref() {
+        if matches!(outcome, Outcome::Unknown(_)) {
+            let of = self.type_of_scalar(context, node);
+            self.variables.pass.unknown_types.extend(of.map(|of| (name.to_owned(), of)));
+        }
+        outcome
+    }
+
+    /// Returns the type of a scalar that waits for a probe; none if it is not known.
+    pub(in crate::config::expand) fn type_of_scalar(
+        &mut self,
+        context: &Context,
+        node: usize,
+    ) -> Option<ValueType> {
+        match self.split_node(context, node).as_deref() {
             Some([Part::Expression(text)]) => {
                 let written = Written::find(context, text, context.tree().span(node));
-                match &outcome {
-                    Outcome::Unknown(_) => self.type_of_unknown(context, written),
-                    _ => None,
-                }
+                self.type_of_unknown(context, written)
             }
             _ => Some(ValueType::Text),
-        };
-        self.variables.pass.unknown_types.extend(of.map(|of| (name.to_owned(), of)));
-        outcome
+        }
     }
 
     /// Gives a context the types of the probes that its instance declares so far.
