@@ -9,7 +9,7 @@ use crate::config::graph::cycles::{cycles_through, strongly_connected};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use steadfast_resources::ResourceId;
 
 /// The longest chain of received values that is followed to the resource that waits.

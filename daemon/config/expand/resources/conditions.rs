@@ -11,7 +11,7 @@ use crate::config::hidden::names_secret;
 use crate::config::problem::code::Code;
 use crate::config::problem::{Place, Problem, quoted};
 use crate::expressions::{Expression, Value, ValueType};
-use std::hash::{Hash, Hasher};
+use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
 
 /// The bytes that a name of a condition with its value takes besides their texts.
