@@ -366,11 +366,12 @@ impl Worker {
             directory
         };
         let path = directory.as_ref().map(|at| at.join(OsStr::from_bytes(&leaf.1)));
-        let is_mounted = path.is_some_and(|path| self.ground.is_mounted_file(&path));
-        let target = directory.and_then(|directory| {
-            let target = self.ground.link(&directory.join(OsStr::from_bytes(&leaf.1)))?;
+        let target = directory.zip(path.as_ref()).and_then(|(directory, path)| {
+            let target = self.ground.link(path)?;
             Some(super::index_places::normal(&directory.join(target)))
         });
+        let is_mounted =
+            target.is_none() && path.is_some_and(|path| self.ground.is_mounted_file(&path));
         self.with(|state, turn| {
             let is_other = state.note_mount(leaf, is_mounted);
             if !state.follow(leaf, target.as_deref(), &mut turn.work) && !is_other {

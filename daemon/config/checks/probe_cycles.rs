@@ -18,7 +18,7 @@ const LONGEST_CHAIN: usize = 100;
 /// The edges between vertices and resources that wait, sorted.
 struct Ties {
     ties: Vec<DraftEdge>,
-    /// The same edges with numbers that begin at 0: the inactive resources follow the vertices.
+    /// The edges by numbers that begin at 0: inactive resources are numbered after the vertices.
     numbered: Vec<DraftEdge>,
 }
 

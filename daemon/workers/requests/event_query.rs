@@ -1,5 +1,6 @@
 //! Replies to event queries: recorded events from the log, and new ones from the stream.
 
+use super::places::{run_in_place, wait_for_place};
 use crate::api::{Event, PROTOCOL, Reply, ReplySink};
 use crate::events::{
     Next, PublishedEvent, Reader, Stream, Subscriber, Unreadable, Wanted, without_values,
@@ -158,21 +159,13 @@ impl EventQuery<'_> {
         }
     }
 
-    /// Reads on a thread that may wait for a disk. The place is occupied until the read ends, also if the client leaves
-    /// before that.
+    /// Reads on a thread that may wait for a disk.
     async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, Unreadable> + Send + 'static,
     ) -> Result<T, Unreadable> {
-        let place = Arc::clone(&self.readers).acquire_owned().await;
-        let place = place.map_err(|error| Unreadable::other(error.to_string()))?;
-        let work = move || {
-            let done = work();
-            drop(place);
-            done
-        };
-        let done = tokio::task::spawn_blocking(work).await;
-        done.unwrap_or_else(|error| Err(Unreadable::other(error.to_string())))
+        let place = wait_for_place(&self.readers).await.map_err(Unreadable::other)?;
+        run_in_place(place, work).await.unwrap_or_else(|why| Err(Unreadable::other(why)))
     }
 
     fn fits(&self, event: &Event) -> bool {

@@ -2,14 +2,15 @@
 //!
 //! The folder decides nothing about resources. A request is never lost with a failed driver.
 //!
-//! Reading order: `queue`, `handler`, `pause`, `conditions`, `selection`, `state_requests`, `control`, `signals`,
-//! `event_query`.
+//! Reading order: `queue`, `handler`, `pause`, `conditions`, `places`, `selection`, `state_requests`, `control`,
+//! `signals`, `event_query`.
 
 mod conditions;
 pub(in crate::workers) mod control;
 pub(in crate::workers) mod event_query;
 pub(in crate::workers) mod handler;
 mod pause;
+mod places;
 pub(in crate::workers) mod queue;
 mod selection;
 pub(in crate::workers) mod signals;

@@ -2,6 +2,7 @@
 
 use super::conditions::inactive_details;
 use super::handler::DaemonRequestHandler;
+use super::places::{run_in_place, wait_for_place};
 use crate::api::{Reply, ReplySink, Request};
 use crate::driver::Query;
 use crate::events::Reader;
@@ -43,21 +44,6 @@ fn refuse_long_searches(patterns: &[String]) -> Result<(), Reply> {
         }
         None => Ok(()),
     }
-}
-
-/// Runs a search on a thread of its own. The place is occupied until the search ends, also if the client leaves before
-/// that: a flood of requests occupies one thread.
-async fn search_in<T: Send + 'static>(
-    place: OwnedSemaphorePermit,
-    search: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Reply> {
-    let search = move || {
-        let found = search();
-        drop(place);
-        found
-    };
-    let found = tokio::task::spawn_blocking(search).await;
-    found.map_err(|error| Reply::Unavailable(error.to_string()))
 }
 
 /// Returns an unknown name with the nearest known one.
@@ -143,7 +129,7 @@ impl DaemonRequestHandler {
             let identities: Vec<&str> = all.iter().map(|one| one.identity.as_ref()).collect();
             resolve(&texts, &identities, &all)
         };
-        let wrong = match search_in(place, search).await? {
+        let wrong = match run_in_place(place, search).await.map_err(Reply::Unavailable)? {
             Ok(selected) => return Ok(selected),
             Err(wrong) => wrong,
         };
@@ -153,10 +139,9 @@ impl DaemonRequestHandler {
         Err(Reply::Ambiguous(wrong.candidates()))
     }
 
-    /// Waits for the turn of a search. A client that leaves while it waits is not searched for.
+    /// Waits for the turn of a search.
     async fn search_place(&self) -> Result<OwnedSemaphorePermit, Reply> {
-        let place = Arc::clone(&self.searches).acquire_owned().await;
-        place.map_err(|error| Reply::Unavailable(error.to_string()))
+        wait_for_place(&self.searches).await.map_err(Reply::Unavailable)
     }
 
     /// Returns the reply for unknown resources, with suggestions.
@@ -174,9 +159,9 @@ impl DaemonRequestHandler {
             let _limit = Limit::of(MOST_WORK);
             first.iter().map(|word| suggested(word, &known)).collect::<Vec<_>>()
         };
-        match search_in(place, search).await {
+        match run_in_place(place, search).await {
             Ok(found) => Reply::Unknown(found.into_iter().chain(others).collect()),
-            Err(reply) => reply,
+            Err(why) => Reply::Unavailable(why),
         }
     }
 
@@ -198,7 +183,8 @@ impl DaemonRequestHandler {
             let read =
                 move || Reader::open(&directory)?.map_or(Ok(Vec::new()), |log| log.resources());
             let place = self.search_place().await?;
-            let recorded = search_in(place, read).await?.unwrap_or_default();
+            let recorded = run_in_place(place, read).await.map_err(Reply::Unavailable)?;
+            let recorded = recorded.unwrap_or_default();
             for text in patterns {
                 names.extend(self.declared_or_recorded(text, &recorded).await?);
             }

@@ -5,7 +5,7 @@ use crate::change::{Change, CheckResult, Outcome};
 use crate::hidden_difference::is_hidden;
 use crate::host::Host;
 use crate::host::files::{
-    Acceptance, Content, Draft, EntryStat, Fault, Files, FormerFile, LateContent, Put, Why, said,
+    Acceptance, Content, Draft, EntryStat, Fault, Files, FormerFile, LateContent, Why, said,
 };
 use crate::host::unfinished::note_own_write;
 use crate::kinds::file::Validation;
@@ -315,19 +315,17 @@ impl Together {
             Some(seen) => FormerFile::open(files, &spot, seen)?,
             None => None,
         };
-        let put = match record {
+        match record {
             Record::Noted => {
                 let noted = spot.note(permit, found.seen.as_ref(), losing)?;
-                noted.after(files.put(permit, &spot, &draft))?
+                noted.after(files.put(permit, &spot, &draft))?;
             }
-            Record::Known => files.put(permit, &spot, &draft)?,
-        };
+            Record::Known => drop(files.put(permit, &spot, &draft)?),
+        }
         // Without the record, the next edit waits a moment.
         if let Ok(Some(written)) = spot.look() {
             note_own_write(&edit.path, written);
         }
-        // A file that was overwritten in place was not replaced: nobody writes into another one.
-        let former = former.filter(|_| put == Put::Whole);
         let new = text.to_owned();
         Ok(former.map(|former| Replaced { former, text: found.text.clone(), new }))
     }

@@ -75,9 +75,8 @@ impl Files {
         let losing = Loss { content: true, secret, purged: false, edited, what: "content" };
         let replaced = FormerFile::open(self, spot, &seen)?;
         let noted = spot.note(permit, Some(&seen), losing)?;
-        let put = noted.after(self.put_text(permit, spot, (&seen, &text)))?;
-        // A file that was overwritten in place was not replaced.
-        if let Some(replaced) = replaced.filter(|_| put == Put::Whole) {
+        noted.after(self.put_text(permit, spot, (&seen, &text)))?;
+        if let Some(replaced) = replaced {
             self.keep_late_lines(permit, spot, (replaced, &present));
         }
         Ok(vec!["content"])
