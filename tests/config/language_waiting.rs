@@ -125,6 +125,35 @@ fn a_template_that_waits_hides_no_problem() {
     assert_eq!(tree_of(&printed, None).inactive.len(), 1, "{printed}");
 }
 
+/// A value of `with` may wait as a part of a map or list.
+#[test]
+fn a_part_of_a_template_value_waits() {
+    let wait = "template: {text: \"{{ m.a }} {{ l[1] }}\"}, with: {m: {a: \"${probe.load}\"}, l: [1, \"${probe.load}\"]}";
+    let text = graph("file", &format!("name: /srv/a, {wait}"));
+    assert_eq!(tree_of(&text, None).inactive.len(), 1);
+    let answered = tree_of(&text, Some(5)).vertices.last().unwrap().definition;
+    let written = graph("file", "name: /srv/a, content: \"5 5\"");
+    assert_eq!(answered, tree_of(&written, Some(5)).vertices.last().unwrap().definition);
+}
+
+/// A default does not stand for a sender that waits for a probe: the next answer would change the host again.
+#[test]
+fn a_receiver_with_a_default_waits_for_the_answer() {
+    for (sender, waits) in [
+        ("args: [/bin/true], when: probe.load > 1", true),
+        ("args: [\"/bin/${probe.word}\"]", true),
+        ("args: [/bin/true], when: false", false),
+        ("args: [/bin/true], when: probe.load > 1 and 1 > 2", false),
+    ] {
+        let received = "recv: {content: {from: \"exec[v]\", key: output, default: d}}";
+        let files = graph("file", &format!("name: /srv/a, {received}"));
+        let text = format!("{files}  exec: [{{name: v, {sender}}}]\n");
+        let inactive: Vec<String> =
+            tree_of(&text, None).inactive.iter().map(ToString::to_string).collect();
+        assert_eq!(inactive.len(), if waits { 2 } else { 1 }, "{sender}: {inactive:?}");
+    }
+}
+
 /// A right resource is accepted, and stays inactive until the answer.
 #[test]
 fn a_right_resource_waits_for_its_condition() {

@@ -122,37 +122,69 @@ fn give(given: &mut FieldValues, (field, part): (&'static FieldSpec, Part), scal
     given.insert(field, value);
 }
 
+/// The inactive resources that senders can be, as one round of `defer_receivers` finds them.
+#[derive(Default)]
+struct InactiveSenders {
+    /// Those that an answer of a probe may make active: a default in place of their value would change the host at
+    /// each start.
+    waiting: HashSet<String>,
+    /// The others.
+    other: HashSet<String>,
+}
+
+impl InactiveSenders {
+    fn insert(&mut self, identity: String, is_waiting: bool) {
+        if is_waiting {
+            self.waiting.insert(identity)
+        } else {
+            self.other.insert(identity)
+        };
+    }
+
+    /// Returns the first sender of a resource that is in a set.
+    fn first_of(resource: &ast::Resource, set: &HashSet<String>) -> Option<String> {
+        let mut senders = resource.receives.iter().flat_map(|receive| &receive.values);
+        senders.find_map(|(_, reference)| match reference {
+            Reference::Sent(from, _) if set.contains(from) => Some(from.clone()),
+            _ => None,
+        })
+    }
+
+    /// Returns the sender for which a resource waits, and whether an answer of a probe may end that. A default replaces
+    /// the value of a sender that no answer makes active.
+    fn sender_of(&self, resource: &mut ast::Resource) -> Option<(String, bool)> {
+        if let Some(sender) = Self::first_of(resource, &self.waiting) {
+            return Some((sender, true));
+        }
+        use_defaults(resource, &self.other);
+        Some((Self::first_of(resource, &self.other)?, false))
+    }
+}
+
 /// Makes each receiver of a value of an inactive resource inactive too, until nothing changes.
 pub(super) fn defer_receivers(files: &mut [ast::GraphFile], prefixes: &[String]) {
-    let mut inactive: HashSet<String> = HashSet::new();
+    let mut inactive = InactiveSenders::default();
     let mut active: HashSet<String> = HashSet::new();
     for (file, prefix) in files.iter().zip(prefixes) {
         for resource in &file.resources {
             let identity = format!("{prefix}{}[{}]", resource.spec.kind, resource.name);
-            let is_inactive = resource.note.as_ref().is_some_and(|note| note.inactive.is_some());
-            if is_inactive {
-                inactive.insert(identity)
-            } else {
-                active.insert(identity)
-            };
+            match resource.note.as_ref().and_then(|note| note.inactive.as_ref()) {
+                Some(reason) => inactive.insert(identity, reason.ends_with_answer()),
+                None => drop(active.insert(identity)),
+            }
         }
     }
-    inactive.retain(|identity| !active.contains(identity));
-    while !inactive.is_empty() {
-        let mut more = HashSet::new();
+    inactive.waiting.retain(|identity| !active.contains(identity));
+    inactive.other.retain(|identity| !active.contains(identity));
+    while !(inactive.waiting.is_empty() && inactive.other.is_empty()) {
+        let mut more = InactiveSenders::default();
         for (file, prefix) in files.iter_mut().zip(prefixes) {
             for resource in &mut file.resources {
-                let of = |receive: &ast::Receive| {
-                    receive.values.iter().find_map(|(_, reference)| match reference {
-                        Reference::Sent(from, _) if inactive.contains(from) => Some(from.clone()),
-                        _ => None,
-                    })
-                };
-                use_defaults(resource, &inactive);
-                let Some(sender) = resource.receives.iter().find_map(of) else { continue };
+                let Some((sender, is_waiting)) = inactive.sender_of(resource) else { continue };
                 let note = resource.note.get_or_insert_default();
                 if note.inactive.is_none() {
-                    more.insert(format!("{prefix}{}[{}]", resource.spec.kind, resource.name));
+                    let identity = format!("{prefix}{}[{}]", resource.spec.kind, resource.name);
+                    more.insert(identity, is_waiting);
                     let unknown_until = Some(format!("{sender} is active"));
                     let reason = Inactivity { unknown_until, ..Inactivity::default() };
                     note.inactive = Some(Arc::new(reason));

@@ -1,5 +1,7 @@
 //! Values in YAML: nodes to values, and values to nodes.
 
+use super::names::missing_value;
+use super::outcome::Outcome;
 use super::{Context, Expander};
 use crate::config::document::tree::{Node, Tree};
 use crate::config::problem::code::Code;
@@ -72,6 +74,28 @@ pub(super) fn shown(value: &Value) -> String {
 }
 
 impl Expander<'_> {
+    /// Converts a node to a value, which may wait for a probe or a fact. Problems are reported.
+    pub(super) fn node_outcome(&mut self, context: &Context, node: usize) -> Outcome<Value> {
+        match context.tree().node(node) {
+            Some(Node::Scalar(scalar)) if scalar.text.contains("${") => {
+                self.evaluate_scalar(context, node)
+            }
+            _ => {
+                let mut names = Vec::new();
+                self.names_below(context, node, &mut names);
+                let missing = names.iter().find_map(|name| missing_value(&context.scope, name));
+                match missing {
+                    Some(until) => {
+                        self.uses.note_names(&names, &context.origin.instance);
+                        let settled = self.run_quietly(|it| it.node_value(context, node));
+                        settled.map_or(Outcome::Unknown(until), Outcome::Known)
+                    }
+                    None => self.node_value(context, node).map_or(Outcome::Failed, Outcome::Known),
+                }
+            }
+        }
+    }
+
     /// Converts a node to a value, with its expressions evaluated. Problems are reported.
     pub(super) fn node_value(&mut self, context: &Context, node: usize) -> Option<Value> {
         match context.tree().node(node)? {

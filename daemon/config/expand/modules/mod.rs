@@ -15,7 +15,7 @@ use crate::config::document::tree::Node;
 use crate::config::document::{Document, Exports, Inactivity, ModuleEdge};
 use crate::config::expand::evaluate::{Root, Scope};
 use crate::config::expand::modules::params::{Declaration, DeclaredType};
-use crate::config::expand::names::{is_from_probe, missing_value};
+use crate::config::expand::names::is_from_probe;
 use crate::config::expand::outcome::Outcome;
 use crate::config::expand::resources::conditions::Condition;
 use crate::config::expand::resources::with_item;
@@ -309,7 +309,7 @@ impl Expander<'_> {
                 continue;
             }
             self.uses.set_in_params(true);
-            let given_value = self.param_value(context, value);
+            let given_value = self.node_outcome(context, value);
             self.uses.set_in_params(false);
             if self.uses_probe(context, value) {
                 given.of_probes.insert(name.clone(), None);
@@ -329,27 +329,6 @@ impl Expander<'_> {
         let mut names = Vec::new();
         self.names_below(context, node, &mut names);
         names.iter().any(|name| is_from_probe(&context.scope, name))
-    }
-
-    fn param_value(&mut self, context: &Context, node: usize) -> Outcome<Value> {
-        match context.tree().node(node) {
-            Some(Node::Scalar(scalar)) if scalar.text.contains("${") => {
-                self.evaluate_scalar(context, node)
-            }
-            _ => {
-                let mut names = Vec::new();
-                self.names_below(context, node, &mut names);
-                let missing = names.iter().find_map(|name| missing_value(&context.scope, name));
-                match missing {
-                    Some(until) => {
-                        self.uses.note_names(&names, &context.origin.instance);
-                        let settled = self.run_quietly(|it| it.node_value(context, node));
-                        settled.map_or(Outcome::Unknown(until), Outcome::Known)
-                    }
-                    None => self.node_value(context, node).map_or(Outcome::Failed, Outcome::Known),
-                }
-            }
-        }
     }
 
     /// Gives a param the secret of `{secret: NAME}` or `{from: params.NAME}`. A param that has none itself gives none.

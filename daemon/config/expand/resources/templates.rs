@@ -181,16 +181,11 @@ impl Expander<'_> {
         if let Some((_, with)) = context.tree().entry(item, "with") {
             for (key, node) in context.tree().entries(with).to_vec() {
                 let name = context.text_of(key).unwrap_or_default().to_owned();
-                let value = match context.tree().node(node) {
-                    Some(Node::Scalar(scalar)) if scalar.text.contains("${") => {
-                        self.evaluate_scalar(context, node)
-                    }
-                    _ => self.node_value(context, node).map_or(Outcome::Failed, Outcome::Known),
-                };
-                match value {
+                match self.node_outcome(context, node) {
                     Outcome::Known(value) => drop(names.with.insert(name, value)),
                     Outcome::Unknown(until) => {
-                        let of = self.type_of_scalar(context, node);
+                        let is_scalar = context.tree().scalar(node).is_some();
+                        let of = is_scalar.then(|| self.type_of_scalar(context, node)).flatten();
                         names.waiting.insert(name, of);
                         names.unknown_until = Some(until);
                     }
