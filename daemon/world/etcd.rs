@@ -417,6 +417,17 @@ impl World for EtcdWorld {
         })
     }
 
+    fn lease_time_left(&self, lease: LeaseId) -> WorldFuture<'_, Duration> {
+        Box::pin(async move {
+            let ask = move |mut client: Client| -> Called<_> {
+                Box::pin(async move { client.lease_time_to_live(lease.0, None).await })
+            };
+            // The time of an ended lease is -1.
+            let seconds = self.call(true, ask).await?.ttl();
+            u64::try_from(seconds).map(Duration::from_secs).map_err(|_| WorldError::LeaseEnded)
+        })
+    }
+
     fn revoke_lease(&self, lease: LeaseId) -> WorldFuture<'_, ()> {
         Box::pin(async move {
             let revoke = move |mut client: Client| -> Called<_> {

@@ -228,6 +228,10 @@ impl World for FolderWorld {
         refuse_write()
     }
 
+    fn lease_time_left(&self, _: LeaseId) -> WorldFuture<'_, Duration> {
+        Box::pin(async { Err(WorldError::LeaseEnded) })
+    }
+
     fn revoke_lease(&self, _: LeaseId) -> WorldFuture<'_, ()> {
         refuse_write()
     }

@@ -224,6 +224,10 @@ pub trait World: Send + Sync + fmt::Debug {
     /// Renews a lease. Fails with [`WorldError::LeaseEnded`] if the lease has ended.
     fn keep_alive(&self, lease: LeaseId) -> WorldFuture<'_, ()>;
 
+    /// Returns the time until a lease ends if nobody renews it, in whole seconds or finer. Fails with
+    /// [`WorldError::LeaseEnded`] if the lease has ended.
+    fn lease_time_left(&self, lease: LeaseId) -> WorldFuture<'_, Duration>;
+
     /// Ends a lease and deletes its keys; an ended lease is no error.
     fn revoke_lease(&self, lease: LeaseId) -> WorldFuture<'_, ()>;
 

@@ -25,8 +25,6 @@ pub struct Holders {
     pub waiting: Vec<String>,
     /// The limit: the smallest size among all tickets.
     pub size: u32,
-    /// True if the tickets declare different sizes.
-    pub sizes_differ: bool,
 }
 
 /// Returns the holders and the waiters of a range of tickets. A ticket that cannot be read counts as one of size 1: it
@@ -43,8 +41,7 @@ pub fn judge_tickets<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Holder
         .collect();
     tickets.sort_unstable();
     let size = tickets.iter().map(|(_, _, size)| *size).min().unwrap_or(1);
-    let sizes_differ = tickets.iter().any(|(_, _, other)| *other != size);
-    let mut holders = Holders { size, sizes_differ, ..Holders::default() };
+    let mut holders = Holders { size, ..Holders::default() };
     for (at, (token, key, _)) in tickets.into_iter().enumerate() {
         if at < size as usize {
             holders.holding.push((key.to_owned(), token));
@@ -81,6 +78,6 @@ mod tests {
         assert_eq!((holders.token_of("c"), holders.token_of("a")), (Some(7), None));
         let all = [ticket("c", 7, 2), ticket("a", 9, 1), ticket("b", 3, 2)];
         let holders = judge_tickets(&all);
-        assert_eq!((holders.holding.len(), holders.size, holders.sizes_differ), (1, 1, true));
+        assert_eq!((holders.holding.len(), holders.size), (1, 1));
     }
 }

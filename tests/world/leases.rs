@@ -18,7 +18,10 @@ fn a_key_ends_with_its_lease() {
         world.put("e/c", b"2".to_vec(), None).await.unwrap();
         assert_eq!(world.get("e/a").await.unwrap().unwrap().lease, Some(lease));
         world.keep_alive(lease).await.unwrap();
+        let left = world.lease_time_left(lease).await.unwrap();
+        assert!((Duration::from_secs(1)..=Duration::from_secs(30)).contains(&left), "{left:?}");
         world.revoke_lease(lease).await.unwrap();
+        assert_eq!(world.lease_time_left(lease).await, Err(WorldError::LeaseEnded));
         world.revoke_lease(lease).await.unwrap();
         let keys: Vec<_> = world.list("e/").await.unwrap().entries;
         let keys: Vec<_> = keys.iter().map(|entry| entry.key.as_str()).collect();

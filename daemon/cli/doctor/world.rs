@@ -41,7 +41,9 @@ pub(super) async fn look(
             match tokio::time::timeout(PATIENCE, world.get(&key)).await {
                 Ok(Ok(_)) => {
                     findings.extend(old_server(world.as_ref()).await);
-                    Finding::ok(NAME, format!("{} answers; this host is {host}", world.backend()))
+                    let is_file = matches!(world_settings.backend, WorldBackend::File(_));
+                    let name = if is_file { "file" } else { world.backend() };
+                    Finding::ok(NAME, format!("{name} answers; this host is {host}"))
                 }
                 Ok(Err(error)) => problem(&error.to_string()),
                 Err(_) => problem("no answer within 4 s"),

@@ -109,8 +109,9 @@ async fn run_waves(
         .map(|it| it.0.clone())
         .collect();
     let lost = known.iter().filter(|(name, host)| !host.alive && is_asked(name));
-    for (name, _) in lost {
-        print(format!("  {}: lost, left out", plain(name)));
+    let lost: Vec<String> = lost.map(|it| it.0.clone()).collect();
+    for name in &lost {
+        print(format!("  {}: lost, requested after the last wave", plain(name)));
     }
     let Some(size) = wave_size(&args.wave, hosts.len()) else {
         error(format!("expected a wave such as 5 or 10%, found `{}`", plain(&args.wave)), None);
@@ -158,6 +159,11 @@ async fn run_waves(
             exit = Exit::Failed;
             break;
         }
+    }
+    // A lost host runs the bundle when it returns: all waves have proved it by then.
+    if exit == Exit::Well && !session.request(&lost, &want).await? {
+        error("the lease of the deploy is lost: no lost host is requested", None);
+        exit = Exit::Failed;
     }
     in_time(world.revoke_lease(session.lease)).await?;
     if exit == Exit::Well {

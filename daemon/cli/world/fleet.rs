@@ -5,6 +5,7 @@ use crate::cli::args::{Fleet, FleetCommand, FleetShow, FleetWait};
 use crate::cli::exit::Exit;
 use crate::cli::output::{error, out_json, plain, print};
 use crate::world::bundle::matches_pattern;
+use crate::world::host_lease::LIFETIME;
 use crate::world::permits::{Ticket, judge_tickets};
 use crate::world::records::{HostMeta, HostStatus, Want, read_record, unix_seconds};
 use crate::world::{Entry, World, WorldError, keys};
@@ -15,6 +16,9 @@ use tokio::time::Instant;
 
 /// The interval of `fleet wait`.
 const POLL: Duration = Duration::from_secs(1);
+
+/// The time that a renewed lease has left at least: a host tries three times before it.
+const RENEWED_ABOVE: Duration = Duration::from_secs(LIFETIME.as_secs() / 2);
 
 /// One host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -38,12 +42,17 @@ struct Holder {
     #[serde(skip_serializing_if = "Option::is_none")]
     resource: Option<String>,
     holds: bool,
-    /// The number of holders that all tickets allow.
+    /// The number of holders that all tickets allow: the smallest number that a host declares.
     size: u32,
+    /// The number of holders that the graph of this host declares.
+    declared: u32,
     /// Seconds since the ticket was put.
     age: u64,
     /// True if the holder has no lease: its host does not run.
     host_is_lost: bool,
+    /// Seconds until the world frees the permit if its host does not renew its lease. A slot of a roll has no lease.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    frees_in: Option<u64>,
 }
 
 /// All hosts and permits.
@@ -137,15 +146,22 @@ async fn read_permits(
         for entry in &entries {
             let Some(parts) = keys::split_key(&entry.key) else { continue };
             let Some(host) = parts.get(2) else { continue };
-            let since = serde_json::from_slice::<Ticket>(&entry.value).map_or(0, |it| it.since);
+            let ticket = serde_json::from_slice::<Ticket>(&entry.value).ok();
+            let since = ticket.as_ref().map_or(0, |it| it.since);
+            let left = match entry.lease {
+                Some(lease) => in_time(world.lease_time_left(lease)).await.ok(),
+                None => None,
+            };
             all.push(Holder {
                 permit: keys::split_key(&permit).unwrap_or_default().join("/"),
                 host: host.clone(),
                 resource: parts.get(3).cloned(),
                 holds: judged.token_of(&entry.key).is_some(),
                 size: judged.size,
+                declared: ticket.map_or(judged.size, |it| it.size),
                 age: unix_seconds().saturating_sub(since),
                 host_is_lost: !hosts.get(host).is_some_and(|host| host.alive),
+                frees_in: left.map(|left| left.as_secs()),
             });
         }
     }
@@ -161,21 +177,32 @@ fn show_all(hosts: &BTreeMap<String, Host>, permits: &[Holder]) {
     for holder in permits {
         let doing = if holder.holds { "held by" } else { "waited for by" };
         let of = holder.resource.as_ref().map(|resource| format!(" ({resource})"));
-        let lost = if holder.host_is_lost {
-            format!("; the host is lost: steadfast world release {} {}", holder.permit, holder.host)
-        } else {
-            String::new()
-        };
         let line = format!(
-            "  {}: {doing} {}{} for {} s, at most {} hold{lost}",
+            "  {}: {doing} {}{} for {} s, at most {} hold{}",
             holder.permit,
             holder.host,
             of.unwrap_or_default(),
             holder.age,
-            holder.size
+            holder.size,
+            remarks_on(holder)
         );
         print(plain(&line));
     }
+}
+
+/// Returns the differing limit, and the end of a permit whose host does not renew it.
+fn remarks_on(holder: &Holder) -> String {
+    let mut remarks = String::new();
+    if holder.declared != holder.size {
+        remarks.push_str(&format!("; this host declares {}", holder.declared));
+    }
+    if let Some(seconds) = holder.frees_in.filter(|it| *it < RENEWED_ABOVE.as_secs()) {
+        remarks.push_str(&format!("; not renewed, free in {seconds} s"));
+    } else if holder.host_is_lost {
+        let release = format!("steadfast world release {} {}", holder.permit, holder.host);
+        remarks.push_str(&format!("; the host is lost: {release}"));
+    }
+    remarks
 }
 
 /// Describes a host in a few words.

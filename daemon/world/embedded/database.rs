@@ -283,6 +283,15 @@ impl Database {
         if renewed == 0 { Err(WorldError::LeaseEnded) } else { Ok(()) }
     }
 
+    pub(super) fn lease_time_left(&mut self, lease: LeaseId) -> Result<Duration, WorldError> {
+        self.expire_leases()?;
+        let now = milliseconds((self.clock)());
+        let find = "SELECT ends FROM leases WHERE id = ?1";
+        let ends = self.connection.query_row(find, [lease.0], |row| row.get::<_, u64>(0));
+        let ends = ends.optional().map_err(failed)?.ok_or(WorldError::LeaseEnded)?;
+        Ok(Duration::from_millis(ends.saturating_sub(now)))
+    }
+
     pub(super) fn revoke_lease(&mut self, lease: LeaseId) -> Result<(), WorldError> {
         self.remove_lease(lease.0, None)
     }

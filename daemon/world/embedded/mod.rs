@@ -179,6 +179,10 @@ impl World for EmbeddedWorld {
         Box::pin(self.call(move |database| database.renew_lease(lease)))
     }
 
+    fn lease_time_left(&self, lease: LeaseId) -> WorldFuture<'_, Duration> {
+        Box::pin(self.call(move |database| database.lease_time_left(lease)))
+    }
+
     fn revoke_lease(&self, lease: LeaseId) -> WorldFuture<'_, ()> {
         Box::pin(self.call(move |database| database.revoke_lease(lease)))
     }

@@ -91,6 +91,21 @@ fn a_host_runs_no_bundle_of_another_one() {
     assert_eq!(site.read("target"), "one\n");
 }
 
+/// A host that is lost during a deploy is requested after the last wave, and runs the bundle when it returns.
+#[test]
+fn a_lost_host_runs_the_bundle_when_it_returns() {
+    let mut site = site_of(&["a", "b"], "state/bundles/current");
+    site.kill("b");
+    site.wait_until("the host is lost", || site.ask("a", &["fleet"]).1.contains("b: lost"));
+    let bundle = make(&site, "one", "10", &[]);
+    let (code, text) = site.ask("a", &["deploy", &bundle]);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("b: lost, requested after the last wave"), "{text}");
+    assert_eq!(site.read("target"), "one\n");
+    site.start("b");
+    site.wait_until("the host runs the bundle", || site.read("target") == "one\none\n");
+}
+
 /// A daemon that runs another graph rejects bundles: they would change nothing.
 #[test]
 fn a_bundle_beside_another_graph_is_rejected() {

@@ -42,13 +42,17 @@ fn a_killed_holder_is_released_by_hand() {
     site.graph("a", &RESTART.replace("sleep 0.5", "sleep 600"));
     site.start("a");
     site.wait_until("the first host holds", || site.read("trace").contains("begin a"));
-    site.graph("b", RESTART);
+    site.graph("b", &RESTART.replace("restart:1", "restart:2"));
     site.start("b");
     site.wait_until("the second host waits", || {
         site.ask("b", &["world", "list", "sema/"]).1.contains("/b/")
     });
+    let (_, text) = site.ask("b", &["fleet"]);
+    assert!(text.contains("at most 1 hold; this host declares 2"), "{text}");
     site.kill("a");
-    std::thread::sleep(std::time::Duration::from_secs(1));
+    site.wait_until("the time of its end is shown", || {
+        site.ask("b", &["fleet"]).1.contains("at most 1 hold; not renewed, free in")
+    });
     assert!(!site.read("trace").contains("begin b"), "the permit is still held");
     let (code, text) = site.ask("b", &["world", "release", "sema/restart", "a"]);
     assert_eq!(code, 0, "{text}");

@@ -399,6 +399,13 @@ impl World for SimulatedWorld {
         }))
     }
 
+    fn lease_time_left(&self, lease: LeaseId) -> WorldFuture<'_, Duration> {
+        Box::pin(self.call(move |store| {
+            let lease = store.leases.get(&lease.0).ok_or(WorldError::LeaseEnded)?;
+            Ok(lease.ends.saturating_duration_since(Instant::now()))
+        }))
+    }
+
     fn revoke_lease(&self, lease: LeaseId) -> WorldFuture<'_, ()> {
         Box::pin(self.call(move |store| {
             store.end_lease(lease.0);
