@@ -62,7 +62,7 @@ pub(super) fn all_topics() -> impl Iterator<Item = Topic> {
 }
 
 /// Words of the language without a section of their own, each with its section.
-const WORDS: [(&str, &str); 24] = [
+const WORDS: [(&str, &str); 25] = [
     ("with", "template"),
     ("values", "template"),
     ("use", "modules"),
@@ -87,6 +87,7 @@ const WORDS: [(&str, &str); 24] = [
     ("alias", "anchors"),
     ("merge", "anchors"),
     ("<<", "anchors"),
+    ("sema", "roll"),
 ];
 
 /// Returns the topic with a name; a word within a section gives the section.

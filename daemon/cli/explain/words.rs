@@ -30,7 +30,7 @@ const PLACES: [(&str, &str, &str); 5] = [
     ("for_each", "a loop", "for_each"),
     ("module_use", "a use of a module", "modules"),
     ("value", "a received value", "recv"),
-    ("export", "an export to other hosts", "edges"),
+    ("export", "an export to other hosts", "collect"),
 ];
 
 /// A meaning of a word: the place in which it is used, the text, and the page that says more.
@@ -103,7 +103,7 @@ fn meanings_of_key(word: &str) -> Vec<Meaning> {
         ("assert", Some("assert")),
         ("edges", Some("edges")),
         ("secrets", Some("secrets")),
-        ("collect", None),
+        ("collect", Some("collect")),
     ] {
         let of_key = &schema["properties"][key];
         for entry in ["items", "additionalProperties"] {
