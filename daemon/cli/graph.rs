@@ -69,7 +69,7 @@ fn expanded(args: &ShowGraph, options: &Options) -> Exit {
 
 /// Returns the undeclared resources that an apply of this graph would remove; none if the state cannot be read.
 fn removals(args: &ShowGraph, loaded: &LoadedGraph) -> Vec<Arc<str>> {
-    if !args.graph.only.is_empty() || !args.graph.skip.is_empty() {
+    if args.graph.is_selected() {
         return Vec::new();
     }
     let directory = state_dir::directory(args.state.state_dir.as_deref());

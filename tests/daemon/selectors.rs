@@ -127,6 +127,38 @@ fn labels_select_a_part_of_a_graph() {
     assert!(host.exists("b") && !host.exists("a") && !host.exists("d"));
 }
 
+/// A selection by labels removes nothing, and misses no protected resource: the other resources are declared.
+#[test]
+fn a_selection_removes_nothing() {
+    let host = Host::with(
+        r#"
+graph: labelled
+resources:
+  file:
+  - {name: a, path: $DIR/a, content: "a\n", labels: {tier: web}}
+  - {name: b, path: $DIR/b, content: "b\n", meta: {on_remove: delete}}
+  - {name: c, path: $DIR/c, content: "c\n", meta: {protect: true}}
+"#,
+    );
+    host.ask(&["apply"]).exits(0).prints("3 changed");
+    for selection in [["-l", "tier=web"], ["--only", "a"], ["--skip", "b,c"]] {
+        let mut words = vec!["plan"];
+        words.extend(selection);
+        let plan = host.ask(&words);
+        plan.exits(0).prints("1 unchanged");
+        plan.prints_nothing_of("destroy").prints_nothing_of("undeclared");
+        words[0] = "apply";
+        host.ask(&words).exits(0).prints("0 changed");
+        words[0] = "graph";
+        host.ask(&words).exits(0).prints_nothing_of("file[b]");
+        assert!(host.exists("b") && host.exists("c"), "{selection:?}");
+        let mut daemon = host.run(&selection);
+        daemon.wait_for("converged");
+        crate::event_log::stop(&host, &mut daemon);
+        assert!(host.exists("b") && host.exists("c"), "{selection:?}");
+    }
+}
+
 /// `events` takes several selectors; they also select resources that are no longer declared.
 #[test]
 fn events_take_selectors() {

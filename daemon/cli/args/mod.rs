@@ -195,6 +195,14 @@ pub struct Graph {
     pub facts: Option<PathBuf>,
 }
 
+impl Graph {
+    /// Returns true if the arguments select a part of the graph: the other resources are declared all the same, and are
+    /// neither undeclared nor removed.
+    pub(in crate::cli) const fn is_selected(&self) -> bool {
+        !self.only.is_empty() || !self.skip.is_empty() || self.labels.is_some()
+    }
+}
+
 /// Splits the argument of `--var`.
 fn parse_variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {

@@ -94,7 +94,7 @@ fn settings(graph: &args::Graph, guard: Option<Arc<dyn Guard>>) -> Settings {
         sweep: None,
         pause_limit: Duration::from_hours(8),
         whole: false,
-        removes: graph.only.is_empty() && graph.skip.is_empty(),
+        removes: !graph.is_selected(),
         brake: None,
         clock: local_minute,
         guard,
