@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use steadfast_engine::{Class, VertexId, VertexStatus};
+use steadfast_resources::ResourceId;
 use tokio::time::Instant;
 
 /// A vertex whose kind is not in the table yet.
@@ -60,9 +61,10 @@ impl KindTable {
     }
 }
 
-/// Returns the kind of an identity, `kind[name]`.
+/// Returns the kind of an identity: `file` of `file[motd]`, of `shop/file[vhost]` and of `@web1/file[key]`. Modules and
+/// hosts would make a series for each instance.
 fn kind_of(identity: &str) -> &str {
-    identity.split_once('[').map_or(identity, |(kind, _)| kind)
+    ResourceId::parse(identity).map_or(identity, |id| id.kind)
 }
 
 impl RunMetrics {
@@ -218,7 +220,8 @@ mod tests {
         assert_eq!(kinds.kind(VertexId(2), || "file[/a]"), 0);
         assert_eq!(kinds.kind(VertexId(0), || "svc[b]"), 1);
         assert_eq!(kinds.kind(VertexId(2), || panic!("read twice")), 0);
-        assert_eq!(kind_of("shop/file[x[y]]"), "shop/file");
+        assert_eq!(kind_of("shop/file[x[y]]"), "file");
+        assert_eq!(kind_of("@web1/shop/ssh:authorized_key[k]"), "ssh:authorized_key");
     }
 
     #[test]
