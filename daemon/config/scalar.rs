@@ -130,6 +130,9 @@ pub(super) fn advice(takes: FieldType, scalar: &Scalar<'_>) -> Option<String> {
             "no" | "n" | "off" | "false" | "0" => Some("write false".to_owned()),
             _ => None,
         },
+        FieldType::Int if scalar.text.chars().all(char::is_alphabetic) => {
+            Some("write a number in digits, such as 3".to_owned())
+        }
         FieldType::Int | FieldType::Seconds | FieldType::Milliseconds => int_advice(&scalar.text),
         FieldType::Float
             if matches!(scalar.text.to_ascii_lowercase().as_str(), "inf" | "infinity") =>

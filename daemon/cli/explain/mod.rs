@@ -44,16 +44,12 @@ pub(super) fn explain(args: &Explain) -> Exit {
         print(lines.join("\n"));
     } else if let Some(lines) = super::facts::explain_facts(topic) {
         print(lines.join("\n"));
-    } else if let Some(lines) = words::explain_word(topic) {
+    } else if let Some(lines) = explain_any_word(topic) {
         print(lines.join("\n"));
     } else if let Some(lines) = super::facts::explain_facts(&format!("facts.{topic}")) {
         print(lines.join("\n"));
     } else if module::is_folder(topic) {
         return module::explain_module(topic);
-    } else if let Some(kind) = config::kind_of_other_tools(topic) {
-        let what = format!("unknown topic `{}`", super::output::plain(topic));
-        error(what, Some(&format!("the kind is `{kind}` here: `steadfast explain {kind}`")));
-        return Exit::Usage;
     } else {
         let (shown, near) = (super::output::plain(topic), with_nearest(topic, topic_names()));
         let near = near.strip_prefix(topic.as_str()).map(super::output::plain).unwrap_or_default();
@@ -62,6 +58,13 @@ pub(super) fn explain(args: &Explain) -> Exit {
         return Exit::Usage;
     }
     Exit::Well
+}
+
+/// Returns the lines of a word of the language, after those of the word in other tools.
+fn explain_any_word(word: &str) -> Option<Vec<String>> {
+    let mut lines = config::lines_for_foreign_word(word);
+    lines.extend(words::explain_word(word).unwrap_or_default());
+    (!lines.is_empty()).then_some(lines)
 }
 
 /// Returns the names of all topics.

@@ -5,6 +5,7 @@ use super::edge_sets::{Declared, Side};
 use crate::config::problem::code::Code;
 use crate::config::problem::location::{Element, Location};
 use crate::config::problem::{Problem, quoted};
+use crate::config::read::foreign_words::kind_for;
 use crate::config::{Origin, ast};
 use crate::nearest_name::nearest;
 use steadfast_resources::{Claim, HostObject, ResourceId};
@@ -117,6 +118,12 @@ impl Validator<'_> {
             return None;
         }
         let name = named.map_or(target, |id| id.name);
+        let foreign = named.filter(|id| !self.kinds.is_known(id.kind));
+        let foreign = foreign.and_then(|id| Some((id, kind_for(&id.kind.to_lowercase())?)));
+        if let Some((id, kind)) = foreign.filter(|(_, kind)| self.kinds.is_known(kind)) {
+            let prefix = if id.instance.is_empty() { "" } else { "/" };
+            return Some(format!("write {}{prefix}{kind}[{}]", quoted(id.instance), quoted(name)));
+        }
         let ending = format!("[{name}]");
         let identities = || self.vertices.iter().map(|vertex| vertex.identity.as_ref());
         let same_name = identities().find(|identity| identity.ends_with(&ending));

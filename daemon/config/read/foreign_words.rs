@@ -73,6 +73,7 @@ const KEYS: &[Word] = &[
     ("notifies", "", "notify: [\"kind[name]\"]"),
     ("handlers", "", "notify: [\"kind[name]\"]"),
     ("triggers", "", "notify: [\"kind[name]\"]"),
+    ("handler", "", "notify: [\"kind[name]\"]"),
     ("with_items", "", "for_each: vars.LIST"),
     ("with_dict", "", "for_each: vars.MAP"),
     ("loop", "", "for_each: vars.LIST"),
@@ -101,6 +102,8 @@ const KEYS: &[Word] = &[
     ("rules", "whole", "content: TEXT"),
     ("port", "whole", "use `content` with the rules of nftables: `steadfast explain firewall`"),
     ("action", "whole", "use `content` with the rules of nftables: `steadfast explain firewall`"),
+    ("value", "convert", "int: NUMBER, text: TEXT, bool: true, float: NUMBER or texts: [TEXT]"),
+    ("OnCalendar", "interval", "use `interval: 1h`, or a `unit` NAME.timer with OnCalendar"),
     ("calendar", "interval", "use `interval: 1h`, or a `unit` NAME.timer with OnCalendar"),
     ("vars", "source", "use `vars` at the top of the graph file: a template sees them"),
     ("ssh_key", "manage_home", "use the kind `ssh:authorized_key`: {user: NAME, key: TEXT}"),
@@ -165,6 +168,24 @@ const KINDS: &[(&str, &str)] = &[
     ("yumrepo", "repo"),
     ("authorized_key", "ssh:authorized_key"),
 ];
+
+/// Returns the lines that explain a word of another tool: the kind, or the lines to write in its place.
+#[must_use]
+pub fn lines_for_word(word: &str) -> Vec<String> {
+    let kind = kind_for(word);
+    let kind = kind.map(|kind| format!("{word} of other tools: the kind `{kind}` here"));
+    let mut lines: Vec<String> = kind.into_iter().collect();
+    for (_, field, line) in KEYS.iter().filter(|(key, _, _)| *key == word) {
+        let wants =
+            if line.starts_with("remove") || line.starts_with("use ") { "" } else { "write " };
+        let of = match *field {
+            "" => String::new(),
+            field => format!(" (of a kind with `{field}`)"),
+        };
+        lines.push(format!("{word} of other tools{of}: {wants}{line}"));
+    }
+    lines
+}
 
 /// Returns a hint for a key of another tool: the line as it is written here, with the value of the user if the value
 /// has the same meaning.

@@ -112,6 +112,17 @@ const TOP: [&str; 6] = ["graph", "comment", "secrets", "resources", "edges", "co
 const EDGE: [&str; 4] = ["name", "from", "to", "notify"];
 const END: [&str; 2] = ["kind", "name"];
 
+/// Returns the advice for a list where a map is expected.
+fn list_for_map_advice(what: &str) -> Option<&'static str> {
+    match what {
+        "the file" => Some("an Ansible playbook? docs/guide/from-ansible.md translates its words"),
+        "`resources`" => {
+            Some("write each kind once, without `-`: file: [{name: /path, content: TEXT}]")
+        }
+        _ => None,
+    }
+}
+
 impl<'t> Reader<'t, '_> {
     fn file(&mut self) -> GraphFile {
         let mut file = GraphFile { spots: Some(Spans::default()), ..GraphFile::default() };
@@ -318,9 +329,12 @@ impl<'t> Reader<'t, '_> {
         wants: &str,
     ) -> Option<Vec<Entry<'t>>> {
         let Some(Node::Map(pairs)) = self.tree.node(id) else {
+            let what = what.to_string();
+            let is_list = matches!(self.tree.node(id), Some(Node::List(_)));
+            let advice = list_for_map_advice(&what).filter(|_| is_list).map(str::to_owned);
             let problem = format!("{what} should be {wants}, found {}", self.shape(id));
             let place = self.place_of(self.tree.span(id));
-            self.say(Problem::new(Code::Type, problem).at(Some(place)));
+            self.say(Problem::new(Code::Type, problem).hint_if(advice).at(Some(place)));
             return None;
         };
         let mut entries: Vec<Entry<'t>> = Vec::with_capacity(pairs.len());

@@ -420,6 +420,14 @@ impl<'t> Reader<'t, '_> {
         let Some(Node::Map(pairs)) = self.tree.node(id) else { return None };
         let [(key, value)] = pairs.as_slice() else { return None };
         let field = spec.name;
+        if let Some(Node::Map(inner)) = self.tree.node(*key) {
+            // `{{ port }}` without quotes is a map with a map as its key.
+            let name = inner.first().and_then(|(name, _)| self.scalar(*name))?.text.to_string();
+            return Some(format!(
+                "write `{field}: \"${{vars.{}}}\"`: templates alone have {{{{ }}}}",
+                quoted(&name)
+            ));
+        }
         Some(match self.scalar(*key)?.text.as_ref() {
             "template" => {
                 "write `template: FILE` in place of the field, beside the other fields".to_owned()
