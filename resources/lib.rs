@@ -53,8 +53,8 @@ pub use crate::kind::{
 };
 pub use crate::kind_set::KindSet;
 pub use crate::prior_state::{
-    After, EDITED_TOGETHER, Enclosure, FieldValues, FormerValue, Loss, NotRecorded, PriorContent,
-    PriorEdit, PriorEntry, PriorShape, PriorState, PriorStateRecorder,
+    After, EDITED_TOGETHER, Enclosure, FieldValues, FormerValue, Loss, NotRecorded, PendingRecord,
+    PriorContent, PriorEdit, PriorEntry, PriorShape, PriorState, PriorStateRecorder,
 };
 pub use crate::removal_guard::{DeclaredPaths, guard_removal};
 pub use crate::resource_id::ResourceId;

@@ -166,6 +166,49 @@ pub struct Loss<'a> {
     pub what: &'a str,
 }
 
+/// A record that a recorder has taken, and that may not be durable yet.
+#[must_use]
+pub struct PendingRecord {
+    number: u64,
+    wait: Option<Box<dyn FnOnce() -> Result<(), Failure> + Send>>,
+}
+
+impl PendingRecord {
+    /// Makes a record that is durable.
+    pub const fn durable(number: u64) -> Self {
+        Self { number, wait: None }
+    }
+
+    /// Makes a record that is durable when `wait` has returned without a failure.
+    pub fn pending(
+        number: u64,
+        wait: impl FnOnce() -> Result<(), Failure> + Send + 'static,
+    ) -> Self {
+        Self { number, wait: Some(Box::new(wait)) }
+    }
+
+    /// Returns the number of the record for [`PriorStateRecorder::settle`].
+    #[must_use]
+    pub const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Waits until the record is durable.
+    ///
+    /// # Errors
+    ///
+    /// An error means that the caller must not change the path.
+    pub fn wait(self) -> Result<(), Failure> {
+        self.wait.map_or(Ok(()), |wait| wait())
+    }
+}
+
+impl fmt::Debug for PendingRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PendingRecord").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
 /// A recorder of the prior states that one run replaces. The run's permit carries the recorder, so no kind
 /// can change anything without one.
 pub trait PriorStateRecorder: fmt::Debug + Send + Sync {
@@ -179,6 +222,21 @@ pub trait PriorStateRecorder: fmt::Debug + Send + Sync {
     ///
     /// An error means that the caller must not change the path.
     fn keep(&self, path: &Path, former: PriorState, losing: Loss<'_>) -> Result<u64, Failure>;
+
+    /// Hands in the state of a path as [`PriorStateRecorder::keep`] does, without waiting: the caller prepares the
+    /// change meanwhile, and waits for the record before the change.
+    ///
+    /// # Errors
+    ///
+    /// An error means that the caller must not change the path.
+    fn begin_keep(
+        &self,
+        path: &Path,
+        former: PriorState,
+        losing: Loss<'_>,
+    ) -> Result<PendingRecord, Failure> {
+        self.keep(path, former, losing).map(PendingRecord::durable)
+    }
 
     /// Completes the record of a path: `made` is false if the change did not happen after all.
     fn settle(&self, number: u64, made: bool);

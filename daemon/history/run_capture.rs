@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use steadfast_resources::{
-    After, Failure, FieldValues, FormerValue, Loss, NotRecorded, PriorContent, PriorEntry,
-    PriorShape, PriorState, PriorStateRecorder, printable,
+    After, Failure, FieldValues, FormerValue, Loss, NotRecorded, PendingRecord, PriorContent,
+    PriorEntry, PriorShape, PriorState, PriorStateRecorder, printable,
 };
 
 /// The recorder of one run.
@@ -47,6 +47,30 @@ impl PriorStateRecorder for OfRun {
             }
             (kept, _) => self.answer(path, kept, loses),
         }
+    }
+
+    fn begin_keep(
+        &self,
+        path: &Path,
+        former: PriorState,
+        losing: Loss<'_>,
+    ) -> Result<PendingRecord, Failure> {
+        // A purge may go ahead without a record, which shows only at the end.
+        if losing.purged || former == PriorState::Nothing {
+            return self.keep(path, former, losing).map(PendingRecord::durable);
+        }
+        let loses = loses(&former);
+        let prior = StoredPrior::new(self.stored(path, former, losing.what), losing);
+        let (number, answer) = match self.history.begin(prior, &self.run, true) {
+            Ok((number, Some(answer))) => (number, answer),
+            Ok((number, None)) => return Ok(PendingRecord::durable(number)),
+            Err(why) => return self.answer(path, Err(why), loses).map(PendingRecord::durable),
+        };
+        let (history, path) = (Arc::clone(&self.history), path.to_owned());
+        Ok(PendingRecord::pending(number, move || {
+            let written = history.wait_for(&answer).map(|()| number);
+            answer_for(&history, &path, written, loses).map(drop)
+        }))
     }
 
     fn settle(&self, number: u64, made: bool) {
@@ -114,15 +138,25 @@ impl OfRun {
         kept: Result<u64, HistoryError>,
         loses: bool,
     ) -> Result<u64, Failure> {
-        match kept {
-            Ok(number) => Ok(number),
-            // A prior state without content (a mode, or nothing) does not justify leaving drift on the host.
-            Err(why) if !loses && !matches!(why, HistoryError::Gone(_)) => {
-                self.history.warn(&why);
-                Ok(0)
-            }
-            Err(why) => Err(refused(path, &why)),
+        answer_for(&self.history, path, kept, loses)
+    }
+}
+
+/// Returns the number of an entry, or the failure that forbids the change.
+fn answer_for(
+    history: &History,
+    path: &Path,
+    kept: Result<u64, HistoryError>,
+    loses: bool,
+) -> Result<u64, Failure> {
+    match kept {
+        Ok(number) => Ok(number),
+        // A prior state without content (a mode, or nothing) does not justify leaving drift on the host.
+        Err(why) if !loses && !matches!(why, HistoryError::Gone(_)) => {
+            history.warn(&why);
+            Ok(0)
         }
+        Err(why) => Err(refused(path, &why)),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::store::write_ahead_log::is_emptied;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -303,10 +303,27 @@ impl History {
     /// Hands in an entry and returns its number. With `wait`, the entry is durable on return.
     pub(super) fn hand_in(
         &self,
-        mut kept: StoredPrior,
+        kept: StoredPrior,
         run: &AtomicU64,
         wait: bool,
     ) -> Result<u64, HistoryError> {
+        let (number, answer) = self.begin(kept, run, wait)?;
+        answer.map_or(Ok(()), |answer| self.wait_for(&answer))?;
+        Ok(number)
+    }
+
+    /// Waits until an entry is durable.
+    pub(super) fn wait_for(&self, answer: &Receiver<Written>) -> Written {
+        answer.recv().map_err(|_ended| self.refuse("the history thread has ended".to_owned()))?
+    }
+
+    /// Hands in an entry and returns its number. With `wants_answer`, an answer comes when the entry is durable.
+    pub(super) fn begin(
+        &self,
+        mut kept: StoredPrior,
+        run: &AtomicU64,
+        wants_answer: bool,
+    ) -> Result<(u64, Option<Receiver<Written>>), HistoryError> {
         self.check_place()?;
         let mut front = self.lock();
         self.open(&mut front)?;
@@ -319,15 +336,11 @@ impl History {
             .map_or_else(|first| first, |_| number);
         self.live.lock().unwrap_or_else(PoisonError::into_inner).insert(kept.stored.run);
         let (reply, answer) = sync_channel(1);
-        let job = Handed::Job(Job::Keep(Box::new(kept)), wait.then_some(reply));
+        let job = Handed::Job(Job::Keep(Box::new(kept)), wants_answer.then_some(reply));
         let sender = front.writer.as_ref().map(|(sender, _)| sender);
         let ended = || self.refuse("the history thread has ended".to_owned());
         sender.ok_or_else(ended)?.send(job).map_err(|_ended| ended())?;
-        drop(front);
-        if wait {
-            answer.recv().map_err(|_ended| ended())??;
-        }
-        Ok(number)
+        Ok((number, wants_answer.then_some(answer)))
     }
 
     /// Hands in a job other than an entry, and waits until it is durable.

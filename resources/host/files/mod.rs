@@ -30,7 +30,7 @@ pub use paths::path_forecast::{Coming, End, Ground, Name, Resolution, Resolver, 
 pub use paths::protected_paths::{is_purgeable, is_sacred};
 pub use paths::tree_walk::{DirWalk, Entered};
 pub use prior_state::enclosure::RestoredDirectories;
-pub use prior_state::record::{Noted, denies_others};
+pub use prior_state::record::{Noted, PendingNote, denies_others};
 pub use takeover::other_users::own_gid;
 
 use crate::failure::Failure;

@@ -226,6 +226,7 @@ impl Fetched {
                 extended: None,
                 sensitive: denies_others(mode),
                 whole_only: false,
+                record: None,
             };
             let what = if seen.is_some() { "content" } else { "created" };
             let losing = Loss { content: true, secret: false, purged: false, edited: None, what };

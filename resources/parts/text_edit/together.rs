@@ -306,6 +306,7 @@ impl Together {
             extended: None,
             sensitive: secret,
             whole_only: true,
+            record: None,
         };
         let what = if found.seen.is_some() { "content" } else { "created" };
         let is_there = found.seen.is_some();

@@ -8,6 +8,7 @@ use crate::host::files::fault::{Fault, Why, said};
 use crate::host::files::objects::attributes::{handle_of, path_of};
 use crate::host::files::objects::xattr;
 use crate::host::files::paths::entry::{Entry, EntryStat};
+use crate::host::files::prior_state::record::PendingNote;
 use crate::host::files::takeover::other_users::Keeping;
 use crate::host::kernel::{fchmod, fchown, fsync, ftruncate, openat, pwrite, reserve_room};
 use crate::permit::Permit;
@@ -40,6 +41,8 @@ pub struct Draft<'a> {
     /// The file is replaced in one step or not at all: a write in place would lose what others write meanwhile, and its
     /// interruption would leave a part.
     pub whole_only: bool,
+    /// The record of the prior state, which is durable before the old file is replaced.
+    pub record: Option<&'a PendingNote<'a>>,
 }
 
 impl<'a> Draft<'a> {
@@ -56,7 +59,13 @@ impl<'a> Draft<'a> {
             extended: None,
             sensitive: true,
             whole_only: false,
+            record: None,
         }
+    }
+
+    /// Waits until the record of the prior state is durable.
+    fn wait_for_record(&self) -> Result<(), Fault> {
+        self.record.map_or(Ok(()), PendingNote::wait)
     }
 }
 
@@ -133,6 +142,9 @@ impl Files {
                 _ => Err(fault),
             };
         }
+        if let Err(fault) = draft.wait_for_record() {
+            return Err(candidate.abandon(spot, fault));
+        }
         match self.place(permit, spot, draft.instead_of, candidate) {
             Ok(()) => {}
             Err(fault) => {
@@ -162,6 +174,7 @@ impl Files {
             return Err(Fault::refused(said("edit", spot.path(), &what).hint(hint)));
         }
         self.guard_in_place(spot, draft, old)?;
+        draft.wait_for_record()?;
         permit.check()?;
         let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file =

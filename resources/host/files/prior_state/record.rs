@@ -7,9 +7,12 @@ use crate::host::files::objects::xattr;
 use crate::host::files::paths::entry::{Entry, EntryStat};
 use crate::permit::Permit;
 use crate::prior_state::{
-    Loss, NotRecorded, PriorContent, PriorEntry, PriorShape, PriorState, PriorStateRecorder,
+    Loss, NotRecorded, PendingRecord, PriorContent, PriorEntry, PriorShape, PriorState,
+    PriorStateRecorder,
 };
 use rustix::fs::FileType;
+use std::cell::Cell;
+use std::fmt;
 
 /// The record for the next change, if the run has a recorder.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,6 +26,41 @@ impl Noted<'_> {
             keeper.settle(number, !matches!(done, Err(Fault { touched: false, .. })));
         }
         done
+    }
+}
+
+/// A record for the next change that may not be durable yet. The change may be prepared; `wait` comes before it.
+#[must_use]
+pub struct PendingNote<'a> {
+    noted: Noted<'a>,
+    pending: Cell<Option<PendingRecord>>,
+}
+
+impl PendingNote<'_> {
+    /// Waits until the record is durable.
+    ///
+    /// # Errors
+    ///
+    /// If the recording fails, nothing may be changed at the path.
+    pub fn wait(&self) -> Result<(), Fault> {
+        self.pending.take().map_or(Ok(()), PendingRecord::wait).map_err(Fault::refused)
+    }
+
+    /// Completes the record with the result of the change.
+    pub fn after<T>(self, done: Result<T, Fault>) -> Result<T, Fault> {
+        self.noted.after(done)
+    }
+}
+
+impl fmt::Debug for PendingNote<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PendingNote").field(&self.noted).finish()
+    }
+}
+
+impl<'a> From<Noted<'a>> for PendingNote<'a> {
+    fn from(noted: Noted<'a>) -> Self {
+        Self { noted, pending: Cell::new(None) }
     }
 }
 
@@ -40,14 +78,43 @@ impl Entry<'_> {
     ) -> Result<Noted<'p>, Fault> {
         let Some(keeper) = permit.keeper() else { return Ok(Noted(None)) };
         permit.check()?;
-        let former = match found {
-            Some(found) => PriorState::Thing(thing(self, found, losing, keeper.largest())?),
-            None => PriorState::Nothing,
-        };
+        let former = self.former(found, losing, keeper)?;
         match keeper.keep(self.path, former, losing) {
             Ok(number) => Ok(Noted(Some((keeper, number)))),
             Err(trouble) => Err(Fault::refused(trouble)),
         }
+    }
+
+    /// Begins to record the examined object, if the run has a recorder: the sync of the record and that of the staged
+    /// file run at the same time.
+    ///
+    /// # Errors
+    ///
+    /// If the recording fails, nothing may be changed at the path.
+    pub fn begin_note<'p>(
+        &self,
+        permit: &'p Permit,
+        found: Option<&EntryStat>,
+        losing: Loss<'_>,
+    ) -> Result<PendingNote<'p>, Fault> {
+        let Some(keeper) = permit.keeper() else { return Ok(Noted(None).into()) };
+        permit.check()?;
+        let former = self.former(found, losing, keeper)?;
+        let pending = keeper.begin_keep(self.path, former, losing).map_err(Fault::refused)?;
+        let noted = Noted(Some((keeper, pending.number())));
+        Ok(PendingNote { noted, pending: Cell::new(Some(pending)) })
+    }
+
+    fn former(
+        &self,
+        found: Option<&EntryStat>,
+        losing: Loss<'_>,
+        keeper: &dyn PriorStateRecorder,
+    ) -> Result<PriorState, Fault> {
+        Ok(match found {
+            Some(found) => PriorState::Thing(thing(self, found, losing, keeper.largest())?),
+            None => PriorState::Nothing,
+        })
     }
 }
 

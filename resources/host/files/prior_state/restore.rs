@@ -202,6 +202,7 @@ impl Files {
             extended: Some(&thing.extended),
             sensitive: is_closed,
             whole_only: false,
+            record: None,
         };
         let what = word(instead_of, "content");
         let noted = spot.note(

@@ -124,6 +124,7 @@ impl Files {
             extended: None,
             sensitive: is_secret(Some(seen)),
             whole_only: true,
+            record: None,
         };
         self.put(permit, spot, &draft)
     }

@@ -3,8 +3,8 @@
 use crate::change::{Change, Outcome};
 use crate::host::Host;
 use crate::host::files::{
-    Acceptance, AccountKind, Attributes, Content, Draft, Entry, EntryStat, Fault, Files, Put,
-    Reach, Why,
+    Acceptance, AccountKind, Attributes, Content, Draft, Entry, EntryStat, Fault, Files,
+    PendingNote, Put, Reach, Why,
 };
 use crate::kinds::file::File;
 use crate::kinds::file::Shape;
@@ -139,8 +139,15 @@ impl Hands<'_> {
         let what = what(plan);
         let purged = matches!(want, Want::Absent) && !matches!(self.file.shape, Shape::Absent);
         let losing = Loss { content, secret, purged, edited: None, what: &what };
-        let noted = spot.note(self.permit, plan.found.as_ref(), losing)?;
-        noted.after(self.do_it(spot, plan, (want, secret)))
+        let found = plan.found.as_ref();
+        // A staged file is written and synced while the history syncs its record.
+        let record = if matches!(plan.work, Work::Write { .. }) && !plan.clear {
+            spot.begin_note(self.permit, found, losing)?
+        } else {
+            spot.note(self.permit, found, losing)?.into()
+        };
+        let done = self.do_it(spot, plan, (want, secret), &record);
+        record.after(done)
     }
 
     fn do_it(
@@ -148,6 +155,7 @@ impl Hands<'_> {
         spot: &Entry<'_>,
         plan: &Plan,
         (want, secret): (Want<'_>, bool),
+        record: &PendingNote<'_>,
     ) -> Result<Vec<String>, Fault> {
         let mut found = plan.found;
         let mut done = Vec::new();
@@ -161,7 +169,7 @@ impl Hands<'_> {
             done.push("removed".to_owned());
         }
         let cleared = !done.is_empty();
-        let rest = self.work(spot, plan, found, want);
+        let rest = self.work(spot, plan, found, (want, record));
         done.extend(rest.map_err(|fault| fault.after(cleared))?);
         Ok(done)
     }
@@ -196,13 +204,14 @@ impl Hands<'_> {
         spot: &Entry<'_>,
         plan: &Plan,
         found: Option<EntryStat>,
-        want: Want<'_>,
+        (want, record): (Want<'_>, &PendingNote<'_>),
     ) -> Result<Vec<String>, Fault> {
         let (files, permit) = (self.files(), self.permit);
         match (&plan.work, want, found) {
             (Work::Remove, _, _) => Ok(Vec::new()),
             (Work::Write { attributes, mode }, Want::Regular(content), found) => {
-                let put = self.write(spot, (*attributes, *mode), found.as_ref(), content)?;
+                let attributes = (*attributes, *mode);
+                let put = self.write(spot, attributes, found.as_ref(), (content, record))?;
                 Ok(vec![match (put, found) {
                     (Put::InPlace(why), _) => format!("content, in place: {why}"),
                     (Put::Whole, None) => "created".to_owned(),
@@ -234,7 +243,7 @@ impl Hands<'_> {
         spot: &Entry<'_>,
         (attributes, mode): (Attributes, u32),
         found: Option<&EntryStat>,
-        content: Option<&Content<'_>>,
+        (content, record): (Option<&Content<'_>>, &PendingNote<'_>),
     ) -> Result<Put, Fault> {
         let nothing = Content::default();
         let cancel = CancellationToken::new();
@@ -265,6 +274,7 @@ impl Hands<'_> {
             extended: None,
             sensitive: file.sensitive,
             whole_only: false,
+            record: Some(record),
         };
         if let Some(seen) = found {
             self.keep(spot, seen)?;
