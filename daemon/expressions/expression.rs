@@ -140,6 +140,22 @@ impl Expression {
         }
     }
 
+    /// Returns the text with the selected value in place of each choice: `(b) == "a"` of `(a if c else b) == "a"` where
+    /// `c` is false. `truth_of` gets the text of a condition. Returns none without a choice, with an unknown condition,
+    /// and for `and`, `or` and `not`.
+    pub fn with_choices(&self, truth_of: &mut dyn FnMut(&str) -> Option<bool>) -> Option<String> {
+        let node = &self.inner.node;
+        let is_connective = matches!(
+            &node.kind,
+            NodeKind::Not(_) | NodeKind::Binary(Operator::And | Operator::Or, ..)
+        );
+        if is_connective {
+            return None;
+        }
+        let (text, has_choice) = rewrite_choices(node, &self.inner.text, truth_of)?;
+        has_choice.then_some(text)
+    }
+
     /// Returns the type of the result.
     ///
     /// # Errors
@@ -195,6 +211,37 @@ pub enum Truth {
     Known(bool),
     /// It depends on a missing value.
     Unknown,
+}
+
+/// Returns the text of a node without its choices, and whether it had one; none if a condition is not known.
+fn rewrite_choices(
+    node: &Node,
+    source: &str,
+    truth_of: &mut dyn FnMut(&str) -> Option<bool>,
+) -> Option<(String, bool)> {
+    let mut choices = Vec::new();
+    collect_choices(node, &mut choices);
+    let (mut text, mut at) = (String::new(), node.start);
+    for choice in &choices {
+        let NodeKind::If(value, condition, other) = &choice.kind else { continue };
+        let condition = source.get(condition.start..condition.end)?;
+        let chosen = if truth_of(condition)? { value } else { other };
+        let (chosen, _) = rewrite_choices(chosen, source, truth_of)?;
+        text.push_str(source.get(at..choice.start)?);
+        text.push_str(&format!("({chosen})"));
+        at = choice.end;
+    }
+    text.push_str(source.get(at..node.end)?);
+    Some((text, !choices.is_empty()))
+}
+
+/// Adds the outermost choices of a node, in the order of the text.
+fn collect_choices<'node>(node: &'node Node, choices: &mut Vec<&'node Node>) {
+    if let NodeKind::If(..) = &node.kind {
+        choices.push(node);
+        return;
+    }
+    node.visit_children(&mut |child| collect_choices(child, choices));
 }
 
 /// Returns the truth of a node; none if a part that it needs fails.

@@ -244,3 +244,23 @@ fn many_names_in_lists_of_texts_end_soon() {
     );
     refused(&[("web.yaml", &graph)], "the item `vars.a` is a text, no expression");
 }
+
+/// Many conditions that wait for a probe, on one resource, and on a use with many resources.
+#[test]
+fn many_conditions_that_wait_take_little_memory() {
+    let probe = "  probe: [{name: q, args: [/bin/true], type: bool}]\n";
+    let many = vec!["probe.q"; 50_000].join(", ");
+    let graph = format!(
+        "graph: g\nresources:\n{probe}  noop: [{{name: a, when: [{many}]}}, {{name: b, mode: x}}]\n"
+    );
+    refused(&[("web.yaml", &graph)], "unknown key `mode`");
+    let many = vec!["probe.q"; 10_000].join(", ");
+    let graph = format!(
+        "graph: g\nmodules: [{{use: m, as: x, when: [{many}]}}]\nresources:\n{probe}  noop: [{{name: b, mode: x}}]\n"
+    );
+    let items = lines(10_000, |n| format!("i{n}, "));
+    let module = format!(
+        "module: m\nresources:\n  probe: [{{name: z, args: [/bin/true], type: bool}}]\n  noop: [{{for_each: [{items}], name: \"${{item}}\", when: probe.z}}]\n"
+    );
+    refused(&[("web.yaml", &graph), ("m/m.yaml", &module)], "unknown key `mode`");
+}

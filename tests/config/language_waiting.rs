@@ -152,6 +152,19 @@ fn a_receiver_with_a_default_waits_for_the_answer() {
             tree_of(&text, None).inactive.iter().map(ToString::to_string).collect();
         assert_eq!(inactive.len(), if waits { 2 } else { 1 }, "{sender}: {inactive:?}");
     }
+    // A probe that is inactive never answers.
+    let silent = graph(
+        "file",
+        "name: /srv/a, recv: {content: {from: \"exec[v]\", key: output, default: d}}",
+    )
+    .replace("{name: load,", "{name: load, when: false,")
+        + "  exec: [{name: v, args: [/bin/true], when: probe.load > 1}]\n";
+    let loaded = tree_of(&silent, None);
+    assert!(
+        loaded.inactive.iter().all(|it| &*it.identity != "file[/srv/a]"),
+        "{:?}",
+        loaded.inactive
+    );
 }
 
 /// A right resource is accepted, and stays inactive until the answer.
@@ -237,6 +250,70 @@ fn a_part_that_decides_guards_the_fields() {
         let rejected = load("", when, None).unwrap_err().with_source();
         assert!(rejected.contains("local"), "{when}: {rejected}");
     }
+}
+
+/// A choice whose condition is known needs the chosen value alone, of any type and within a comparison.
+#[test]
+fn a_known_choice_does_not_wait() {
+    for (fields, when) in [
+        ("owner: \"${probe.word if vars.on else 'root'}\"", "true"),
+        ("content: x", "(probe.word if vars.on else 'a') == 'a'"),
+        ("content: x", "('a' if not vars.on else (probe.word if vars.on else 'b')) == 'a'"),
+        ("content: \"${'a' ~ (probe.word if vars.on else 'b')}\"", "true"),
+    ] {
+        let text = graph("file", &format!("name: /srv/a, {fields}, when: \"{when}\""));
+        let text = text.replace(&format!("when: \"{when}\""), &format!("when: {when:?}"));
+        let loaded = tree_of(&text, None);
+        assert_eq!(loaded.inactive.len(), 0, "{fields} {when}: {:?}", loaded.inactive.first());
+    }
+    let waits = graph(
+        "file",
+        "name: /srv/a, content: x, when: (probe.word if vars.port == 80 else 'a') == 'a'",
+    );
+    assert_eq!(tree_of(&waits, None).inactive.len(), 1);
+}
+
+/// A part that fails with the answer does not undo what the other parts decide: before the answer they decided, too.
+#[test]
+fn a_part_that_fails_does_not_decide() {
+    for when in [
+        "10 // (probe.load - 5) == 1 and vars.on",
+        "not (10 // (probe.load - 5) == 1 or not vars.on)",
+    ] {
+        let text = graph("file", &format!("name: /srv/a, content: x, when: {when}"));
+        for answer in [None, Some(5)] {
+            let loaded = tree_of(&text, answer);
+            assert!(loaded.inactive[0].unknown_until.is_none(), "{when}: {}", loaded.inactive[0]);
+        }
+    }
+    let wrong =
+        graph("file", "name: /srv/a, content: x, when: 10 // (probe.load - 5) == 1 or vars.on");
+    assert!(Tree::new(&[("web.yaml", &wrong)]).problems(&options(Some(5))).contains("zero"));
+}
+
+/// The parts of a map or list beside one that waits have their problems before the answer.
+#[test]
+fn a_part_that_waits_hides_no_other_part() {
+    for (vars, with, message) in [
+        ("m: {a: \"${probe.load}\", b: \"${1 + true}\"}", "{a: 1}", "bool"),
+        ("m: [\"${probe.load}\", \"${vars.nope}\"]", "{a: 1}", "no variable `nope`"),
+        ("m: 1", "{a: {b: \"${probe.load}\", c: \"${vars.nope}\"}}", "no variable `nope`"),
+    ] {
+        let text = graph(
+            "file",
+            &format!("name: /srv/a, template: {{text: \"{{{{ a }}}}\"}}, with: {with}"),
+        );
+        let text = text.replacen("on: false", &format!("on: false, {vars}"), 1);
+        let problems = Tree::new(&[("web.yaml", &text)]).problems(&options(None));
+        assert!(problems.contains(message), "{vars}: {problems}");
+    }
+    let module = "module: m\nparams: {n: {type: int}}\nresources: {noop: [{name: a}]}\n";
+    let web = format!(
+        "graph: g\nmodules: [{{use: m, as: shop, with: {{n: \"${{probe.word}}\"}}}}]\nresources:\n{PROBE}"
+    );
+    let tree = Tree::new(&[("web.yaml", &web), ("m/m.yaml", module)]);
+    let problems = tree.problems(&options(None));
+    assert!(problems.contains("`n` wants int, got string"), "{problems}");
 }
 
 /// A condition that is true whatever the probe answers makes the resource active.

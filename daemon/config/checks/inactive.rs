@@ -165,15 +165,31 @@ impl InactiveSenders {
 pub(super) fn defer_receivers(files: &mut [ast::GraphFile], prefixes: &[String]) {
     let mut inactive = InactiveSenders::default();
     let mut active: HashSet<String> = HashSet::new();
+    let mut waiting = Vec::new();
     for (file, prefix) in files.iter().zip(prefixes) {
         for resource in &file.resources {
             let identity = format!("{prefix}{}[{}]", resource.spec.kind, resource.name);
             match resource.note.as_ref().and_then(|note| note.inactive.as_ref()) {
-                Some(reason) => inactive.insert(identity, reason.ends_with_answer()),
+                Some(reason) if reason.ends_with_answer() => {
+                    let probe = reason.unknown_until.clone().unwrap_or_default();
+                    waiting.push((identity, probe));
+                }
+                Some(_) => drop(inactive.other.insert(identity)),
                 None => drop(active.insert(identity)),
             }
         }
     }
+    // An inactive probe gives no answer.
+    loop {
+        let is_silent = |(_, probe): &(String, String)| inactive.other.contains(probe);
+        let (silent, others): (Vec<_>, Vec<_>) = waiting.into_iter().partition(is_silent);
+        waiting = others;
+        if silent.is_empty() {
+            break;
+        }
+        inactive.other.extend(silent.into_iter().map(|(identity, _)| identity));
+    }
+    inactive.waiting.extend(waiting.into_iter().map(|(identity, _)| identity));
     inactive.waiting.retain(|identity| !active.contains(identity));
     inactive.other.retain(|identity| !active.contains(identity));
     while !(inactive.waiting.is_empty() && inactive.other.is_empty()) {

@@ -10,6 +10,7 @@ pub(super) mod value_limit;
 
 use super::source_file::{SourceFile, Span};
 use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use tree::Tree;
 
@@ -107,7 +108,7 @@ pub(super) struct Inactivity {
     pub(super) unknown_until: Option<String>,
     /// The file and the line of the condition, if there is one.
     pub(super) at: Option<String>,
-    /// The sums of all conditions that wait for a probe, the outer ones first: equal ones hold together.
+    /// The sums of the conditions that wait for a probe, the outer ones first and at most 32: equal ones hold together.
     pub(super) waiting: Arc<[u64]>,
 }
 
@@ -129,12 +130,32 @@ impl Inactivity {
         match outer {
             Some(outer) if !outer.ends_with_answer() => outer,
             Some(outer) if inner.ends_with_answer() => {
-                let waiting = outer.waiting.iter().chain(&*inner.waiting).copied().collect();
+                let waiting = joined_sums(&outer.waiting, &inner.waiting);
                 Arc::new(Self { waiting, ..Self::clone(&outer) })
             }
             _ => inner,
         }
     }
+}
+
+/// The number of conditions that a resource stores apart; the last sum stands for all further ones.
+const MOST_WAITING: usize = 32;
+
+/// Returns the sums of an outer and an inner chain of conditions.
+fn joined_sums(outer: &[u64], inner: &[u64]) -> Arc<[u64]> {
+    let mut all = outer.to_vec();
+    for sum in inner {
+        let is_full = all.len() >= MOST_WAITING;
+        match all.last_mut().filter(|_| is_full) {
+            Some(last) => {
+                let mut joined = DefaultHasher::new();
+                (*last, *sum).hash(&mut joined);
+                *last = joined.finish();
+            }
+            None => all.push(*sum),
+        }
+    }
+    all.into()
 }
 
 /// An edge between all resources of a module and a target.

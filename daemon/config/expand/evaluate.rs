@@ -9,7 +9,7 @@ use super::written::Written;
 use super::{Context, Expander};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted, shorten};
-use crate::expressions::{Expression, ExpressionError, Shared, Truth, Value, ValueType};
+use crate::expressions::{Expression, ExpressionError, Shared, Value, ValueType};
 use crate::nearest_name::nearest;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -254,6 +254,9 @@ impl Expander<'_> {
                 self.counted(context, written, (value, bytes))
             }
             Err(error) => {
+                if let Some(truth) = self.settle_failed(context, (&expression, written), &names) {
+                    return Outcome::Known(Value::Bool(truth));
+                }
                 let absent = names.iter().find(|name| {
                     name.starts_with("facts.") && value_of(&context.scope, name).is_none()
                 });
@@ -268,31 +271,6 @@ impl Expander<'_> {
                 }
                 Outcome::Failed
             }
-        }
-    }
-
-    /// Returns the truth of an expression that the missing value cannot change: `vars.off and probe.on` is false.
-    fn settle(
-        &mut self,
-        context: &Context,
-        (expression, written): (&Expression, Written<'_>),
-        unknown: String,
-    ) -> Outcome<Value> {
-        let truth = self.run_quietly(|expander| {
-            expression.truth_of_parts(&mut |text| {
-                let part = Written { text, start: None, span: written.span };
-                match expander.evaluate(context, part) {
-                    Outcome::Known(Value::Bool(truth)) => Some(Truth::Known(truth)),
-                    Outcome::Unknown(_) => Some(Truth::Unknown),
-                    // The answer may guard a part that fails.
-                    Outcome::Known(_) | Outcome::Failed => None,
-                }
-            })
-        });
-        match truth {
-            Some(Truth::Known(truth)) => Outcome::Known(Value::Bool(truth)),
-            _ if self.used.is_over => Outcome::Failed,
-            _ => Outcome::Unknown(unknown),
         }
     }
 
@@ -334,6 +312,10 @@ impl Expander<'_> {
             result =
                 expression.check(&environment(scope, (context.is_module(), true), &self.cache));
         }
+        if self.is_quiet && result.is_err() {
+            // A later report needs the hints.
+            return result;
+        }
         cache::forget_if_many(&mut self.cache.checked);
         self.cache.checked.insert(
             key,
@@ -350,7 +332,7 @@ impl Expander<'_> {
     /// Returns true if the next problem gets a hint that names the nearest word.
     pub(super) fn wants_hints(&self) -> bool {
         let names = self.variables.count().max(100);
-        self.problems.errors().saturating_mul(names) < MOST_COMPARED
+        !self.is_quiet && self.problems.errors().saturating_mul(names) < MOST_COMPARED
     }
 
     /// Reports the unknown names of an expression besides that of its first problem.

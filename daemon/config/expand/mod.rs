@@ -5,9 +5,9 @@
 //! and the uses that led there.
 //!
 //! Reading order: `detect` (files without the language skip the expansion), this file (the steps), `sources` (files,
-//! includes, variables, facts), `budget` (limits), `written` and `evaluate` (expressions), `cache`, `comparisons`,
-//! `outcome`, `names`, `text` (scalars with `${ }`), `values`, `resources` (conditions, loops, fields, commands,
-//! templates), `modules` (files, parameters, uses, pages), `print`, `ask`.
+//! includes, variables, facts), `budget` (limits), `written`, `evaluate` and `settle` (expressions), `cache`,
+//! `comparisons`, `outcome`, `names`, `text` (scalars with `${ }`), `values`, `resources` (conditions, loops, fields,
+//! commands, templates), `modules` (files, parameters, uses, pages), `print`, `ask`.
 
 pub(super) mod ask;
 mod budget;
@@ -21,6 +21,7 @@ mod outcome;
 pub(super) mod print;
 pub(super) mod printed;
 pub(super) mod resources;
+mod settle;
 pub(super) mod sources;
 pub(super) mod text;
 pub(super) mod values;
@@ -139,6 +140,8 @@ struct Expander<'a> {
     /// The values of the files that were read.
     values: ValueCount,
     is_complete: bool,
+    /// True while problems are not reported: no hint is searched for them.
+    is_quiet: bool,
     uses: UseRecord,
     /// The declared probes by instance.
     probes: HashMap<Arc<str>, DeclaredProbes>,
@@ -219,6 +222,7 @@ fn new_expander<'a>(
         used: Used::default(),
         values: ValueCount::default(),
         is_complete: true,
+        is_quiet: false,
         uses: UseRecord::default(),
         probes: HashMap::new(),
         conditions: HashMap::new(),

@@ -164,7 +164,18 @@ impl Expander<'_> {
 
     /// Evaluates a scalar whose value must be known now.
     pub(super) fn scalar_expression(&mut self, context: &Context, node: usize) -> Option<Value> {
-        match self.evaluate_scalar(context, node) {
+        let outcome = self.evaluate_scalar(context, node);
+        self.known_now(context, node, outcome)
+    }
+
+    /// Reports a value that waits for a probe where it must be known now.
+    pub(super) fn known_now(
+        &mut self,
+        context: &Context,
+        node: usize,
+        outcome: Outcome<Value>,
+    ) -> Option<Value> {
+        match outcome {
             Outcome::Known(value) => Some(value),
             Outcome::Unknown(until) => {
                 let what = format!("the value must be known at load; `{until}` is not");

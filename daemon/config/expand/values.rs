@@ -1,7 +1,6 @@
 //! Values in YAML: nodes to values, and values to nodes.
 
-use super::names::missing_value;
-use super::outcome::Outcome;
+use super::outcome::{AllOutcomes, Outcome};
 use super::{Context, Expander};
 use crate::config::document::tree::{Node, Tree};
 use crate::config::problem::code::Code;
@@ -9,7 +8,7 @@ use crate::config::problem::{Problem, quoted};
 use crate::config::scalar::Scalar;
 use crate::config::source_file::Span;
 use crate::expressions::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Adds a value as nodes, all at one position.
 pub(super) fn push_value(tree: &mut Tree<'static>, value: &Value, span: Span) -> usize {
@@ -74,35 +73,19 @@ pub(super) fn shown(value: &Value) -> String {
 }
 
 impl Expander<'_> {
-    /// Converts a node to a value, which may wait for a probe or a fact. Problems are reported.
+    /// Converts a node to a value, with its expressions evaluated. Problems are reported.
+    pub(super) fn node_value(&mut self, context: &Context, node: usize) -> Option<Value> {
+        let outcome = self.node_outcome(context, node);
+        self.known_now(context, node, outcome)
+    }
+
+    /// Converts a node to a value, which may wait for a probe or a fact. All problems are reported in one run.
     pub(super) fn node_outcome(&mut self, context: &Context, node: usize) -> Outcome<Value> {
         match context.tree().node(node) {
             Some(Node::Scalar(scalar)) if scalar.text.contains("${") => {
                 self.evaluate_scalar(context, node)
             }
-            _ => {
-                let mut names = Vec::new();
-                self.names_below(context, node, &mut names);
-                let missing = names.iter().find_map(|name| missing_value(&context.scope, name));
-                match missing {
-                    Some(until) => {
-                        self.uses.note_names(&names, &context.origin.instance);
-                        let settled = self.run_quietly(|it| it.node_value(context, node));
-                        settled.map_or(Outcome::Unknown(until), Outcome::Known)
-                    }
-                    None => self.node_value(context, node).map_or(Outcome::Failed, Outcome::Known),
-                }
-            }
-        }
-    }
-
-    /// Converts a node to a value, with its expressions evaluated. Problems are reported.
-    pub(super) fn node_value(&mut self, context: &Context, node: usize) -> Option<Value> {
-        match context.tree().node(node)? {
-            Node::Scalar(scalar) => {
-                if scalar.text.contains("${") {
-                    return self.scalar_expression(context, node);
-                }
+            Some(Node::Scalar(scalar)) => {
                 let value = scalar_value(scalar);
                 self.doubt_text(context, node, "a value");
                 if value.is_none() {
@@ -110,41 +93,47 @@ impl Expander<'_> {
                     let hint = "write a value, such as \"\" for an empty string";
                     self.report(context, node, problem.hint(hint));
                 }
-                value
+                value.map_or(Outcome::Failed, Outcome::Known)
             }
-            Node::List(items) => {
-                let items = items.clone().into_iter();
-                // All problems are reported in one run.
-                let values: Vec<Option<Value>> =
-                    items.map(|item| self.node_value(context, item)).collect();
-                let values: Option<Vec<Value>> = values.into_iter().collect();
-                values.map(|values| Value::List(values.into()))
-            }
-            Node::Map(pairs) => {
-                if !self.count_map(context, node) {
-                    return None;
+            Some(Node::List(items)) => {
+                let mut all = AllOutcomes::default();
+                for item in items.clone() {
+                    all.add(self.node_outcome(context, item));
                 }
-                let (mut entries, mut is_wrong) = (BTreeMap::new(), false);
-                for (key, value) in pairs.clone() {
-                    let Some(name) = context.text_of(key).map(str::to_owned) else {
-                        let what = "a key should be a string";
-                        let hint = "quote expressions inside of { }: \"${…}\"";
-                        self.report(context, key, Problem::new(Code::Type, what).hint(hint));
-                        return None;
-                    };
-                    if entries.contains_key(&name) {
-                        let what = format!("`{}` is given twice", quoted(&name));
-                        self.report(context, key, Problem::new(Code::DuplicateKey, what));
-                        return None;
-                    }
-                    match self.node_value(context, value) {
-                        Some(value) => drop(entries.insert(name, value)),
-                        None => is_wrong = true,
-                    }
-                }
-                (!is_wrong).then(|| Value::Map(entries.into()))
+                all.finish().map(|values| Value::List(values.into()))
             }
-            Node::Alias(_) => None,
+            Some(Node::Map(pairs)) => self.map_outcome(context, node, pairs.clone()),
+            Some(Node::Alias(_)) | None => Outcome::Failed,
         }
+    }
+
+    fn map_outcome(
+        &mut self,
+        context: &Context,
+        node: usize,
+        pairs: Vec<(usize, usize)>,
+    ) -> Outcome<Value> {
+        if !self.count_map(context, node) {
+            return Outcome::Failed;
+        }
+        let (mut names, mut all) = (BTreeSet::new(), AllOutcomes::default());
+        for (key, value) in pairs {
+            let Some(name) = context.text_of(key).map(str::to_owned) else {
+                let what = "a key should be a string";
+                let hint = "quote expressions inside of { }: \"${…}\"";
+                self.report(context, key, Problem::new(Code::Type, what).hint(hint));
+                return Outcome::Failed;
+            };
+            if !names.insert(name.clone()) {
+                let what = format!("`{}` is given twice", quoted(&name));
+                self.report(context, key, Problem::new(Code::DuplicateKey, what));
+                return Outcome::Failed;
+            }
+            all.add(self.node_outcome(context, value).map(|value| (name, value)));
+        }
+        all.finish().map(|entries| {
+            let entries: BTreeMap<String, Value> = entries.into_iter().collect();
+            Value::Map(entries.into())
+        })
     }
 }

@@ -316,12 +316,35 @@ impl Expander<'_> {
             }
             match given_value {
                 Outcome::Known(value) => drop(given.values.insert(name, value)),
-                Outcome::Unknown(until) => drop(given.of_probes.insert(name, Some(until))),
+                Outcome::Unknown(until) => {
+                    let declared = declared.get(&name).map(|it| &it.value_type);
+                    is_wrong |= !self.may_fit(context, value, (&name, declared));
+                    given.of_probes.insert(name, Some(until));
+                }
                 Outcome::Failed => is_wrong = true,
             }
         }
         given.is_wrong = is_wrong;
         Some(given)
+    }
+
+    /// Reports a value that waits for a probe and whose type does not fit its parameter, whatever the answer is.
+    fn may_fit(
+        &mut self,
+        context: &Context,
+        node: usize,
+        (name, declared): (&str, Option<&DeclaredType>),
+    ) -> bool {
+        let Some(declared) = declared else { return true };
+        let found = match context.tree().node(node) {
+            Some(Node::List(_)) => Some(ValueType::List(Arc::new(ValueType::Unknown))),
+            Some(Node::Map(_)) => Some(ValueType::AnyMap(Arc::new(ValueType::Unknown))),
+            _ => self.type_of_scalar(context, node),
+        };
+        let Some(found) = found.filter(|found| !declared.may_take(found)) else { return true };
+        let what = format!("`{}` wants {}, got {found}", quoted(name), declared.word());
+        self.report(context, node, Problem::new(Code::Param, what));
+        false
     }
 
     /// Returns true if the value of a node comes from a probe.

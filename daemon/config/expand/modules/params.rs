@@ -86,6 +86,19 @@ impl DeclaredType {
         }
     }
 
+    /// Returns false if no value of a type is one of this type.
+    pub(in crate::config::expand) const fn may_take(&self, of: &ValueType) -> bool {
+        match of {
+            ValueType::Bool => matches!(self, Self::Bool),
+            ValueType::Int => matches!(self, Self::Int | Self::Float),
+            ValueType::Float => matches!(self, Self::Float),
+            ValueType::Text => matches!(self, Self::Text),
+            ValueType::List(_) => matches!(self, Self::List(_)),
+            ValueType::Map(_) | ValueType::AnyMap(_) => matches!(self, Self::Map),
+            ValueType::Nothing | ValueType::Unknown => true,
+        }
+    }
+
     /// Returns a value of this type; an integer is also a float.
     fn adapt(&self, value: Value) -> Result<Value, Value> {
         match (self, value) {

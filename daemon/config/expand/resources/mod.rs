@@ -227,7 +227,9 @@ impl Expander<'_> {
     ) -> T {
         let is_complete = self.is_complete;
         let problems = std::mem::take(self.problems);
+        let was_quiet = std::mem::replace(&mut self.is_quiet, true);
         let result = run(self);
+        self.is_quiet = was_quiet;
         let quiet = std::mem::replace(self.problems, problems);
         if self.used.is_over {
             quiet.list.into_iter().for_each(|problem| self.problems.push(problem));

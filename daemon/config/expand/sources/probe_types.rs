@@ -92,8 +92,8 @@ impl Expander<'_> {
         is_right
     }
 
-    /// Checks the definition of a variable that waits for a probe, and notes its type.
-    pub(super) fn unknown_variable(
+    /// Evaluates the definition of a variable; notes the type of one that waits for a probe.
+    pub(super) fn typed_variable(
         &mut self,
         name: &str,
         context: &Context,

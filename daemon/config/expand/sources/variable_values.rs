@@ -4,7 +4,7 @@
 use super::variables::{Definition, Source};
 use crate::config::document::tree::Node;
 use crate::config::expand::evaluate::Vars;
-use crate::config::expand::names::{is_from_probe, missing_value};
+use crate::config::expand::names::is_from_probe;
 use crate::config::expand::outcome::Outcome;
 use crate::config::expand::sources::probe_types::with_types;
 use crate::config::expand::values::{kind_of, shown};
@@ -220,7 +220,7 @@ impl Expander<'_> {
             }
         }
         if names.is_empty() {
-            return self.node_value(context, *node).map_or(Outcome::Failed, Outcome::Known);
+            return self.node_outcome(context, *node);
         }
         let pass = &self.variables.pass;
         if pass.is_at_load && pass.from_probes.contains(name) {
@@ -238,20 +238,15 @@ impl Expander<'_> {
         let types = types.map(|(variable, of)| (variable.clone(), of.clone())).collect();
         context.scope.vars = Arc::new(Vars {
             root: with_types(own.into(), &types),
-            unknown: unknown.clone(),
+            unknown,
             from_probes,
             failed: BTreeSet::new(),
             at_load: None,
         });
-        let missing = names.iter().find_map(|used| missing_value(&context.scope, used));
-        if let Some(until) = missing.or_else(|| unknown.into_values().next()) {
-            if context.tree().scalar(*node).is_some() {
-                return self.unknown_variable(name, &context, *node);
-            }
-            let settled = self.run_quietly(|expander| expander.node_value(&context, *node));
-            return settled.map_or(Outcome::Unknown(until), Outcome::Known);
+        if context.tree().scalar(*node).is_some() {
+            return self.typed_variable(name, &context, *node);
         }
-        self.node_value(&context, *node).map_or(Outcome::Failed, Outcome::Known)
+        self.node_outcome(&context, *node)
     }
 
     /// Collects the names that the expressions below a node use.
