@@ -261,6 +261,8 @@ pub struct Vertex {
     pub protect: bool,
     /// True for a removal vertex, which no graph declares.
     pub removes: bool,
+    /// True if a failure blocks the dependents whatever the kind says: a declared edge or a received value needs it.
+    pub failure_blocks: bool,
     /// The former identities, each with the definition that the resource would have under it.
     pub aliases: Aliases,
     /// The resources before this one in the order, as far as they or their own predecessors are deleted on removal;

@@ -266,6 +266,7 @@ impl Ground {
                 delete: false,
                 protect: false,
                 removes: false,
+                failure_blocks: false,
                 aliases: Box::default(),
                 after: Arc::default(),
                 notifies: Arc::default(),

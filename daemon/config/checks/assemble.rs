@@ -2,6 +2,7 @@
 
 use super::edges::DraftEdge;
 use super::{DraftVertex, Validator};
+use crate::config::ast::Relation;
 use crate::config::source_file::Role;
 use crate::config::{Link, LoadedGraph, UsedInputs, Vertex, hash_of};
 use std::collections::HashSet;
@@ -15,10 +16,12 @@ impl Validator<'_> {
         let inactive = Self::list_inactive(self.inactive, &self.numbers, &source_of);
         let none: Arc<[Arc<str>]> = Arc::default();
         let senders = senders_of(&self.vertices);
+        let needed = needed_by_declared_edges(&self.vertices, ties);
         let vertices: Option<Vec<Vertex>> = self
             .vertices
             .into_iter()
-            .map(|candidate| {
+            .enumerate()
+            .map(|(number, candidate)| {
                 let is_sender = senders.contains(&candidate.identity);
                 Some(Vertex {
                     identity: candidate.identity,
@@ -32,6 +35,7 @@ impl Validator<'_> {
                     delete: candidate.delete,
                     protect: candidate.protect,
                     removes: false,
+                    failure_blocks: needed.contains(&number),
                     aliases: candidate.aliases,
                     after: Arc::clone(&none),
                     notifies: Arc::clone(&none),
@@ -78,4 +82,17 @@ fn senders_of(vertices: &[DraftVertex]) -> HashSet<Arc<str>> {
         steadfast_resources::Origin::Secret(_) => None,
     });
     senders.collect()
+}
+
+/// Returns the vertices that others need by a declared edge or a received value. The edge from a probe to the users of
+/// its answer counts as automatic: they go on with the last answer.
+fn needed_by_declared_edges(vertices: &[DraftVertex], ties: &[DraftEdge]) -> HashSet<usize> {
+    let is_probe = |number: usize| {
+        let resource = vertices.get(number).and_then(|vertex| vertex.resource.as_ref());
+        resource.is_some_and(|resource| resource.sends_answers())
+    };
+    let is_declared = |tie: &&DraftEdge| {
+        tie.because.is_none() && !(tie.key == Relation::After.key() && is_probe(tie.from))
+    };
+    ties.iter().filter(is_declared).map(|tie| tie.from).collect()
 }

@@ -115,6 +115,7 @@ impl LoadedGraph {
             delete: false,
             protect: false,
             removes: true,
+            failure_blocks: true,
             aliases: Box::default(),
             after: Arc::default(),
             notifies: Arc::default(),

@@ -484,7 +484,9 @@ impl PendingGraph {
 /// Returns the engine's specification of a vertex.
 pub(in crate::driver) fn declare(id: VertexId, vertex: &Vertex) -> VertexSpec {
     let (definition, meta) = (vertex.definition, Arc::clone(&vertex.meta));
-    VertexSpec { id, definition, meta, traits: vertex.resource.traits() }
+    let mut traits = vertex.resource.traits();
+    traits.failure_blocks |= vertex.failure_blocks;
+    VertexSpec { id, definition, meta, traits }
 }
 
 impl Vertex {

@@ -52,6 +52,7 @@ fn loaded(declared: &[Declared]) -> LoadedGraph {
             delete: false,
             protect: *protect,
             removes: false,
+            failure_blocks: false,
             aliases: former.map(|former| (name(former), *definition)).into_iter().collect(),
             after: Arc::default(),
             notifies: Arc::default(),

@@ -324,7 +324,8 @@ impl Resource for Probe {
     }
 
     fn traits(&self) -> Traits {
-        Traits::confined_command()
+        // A failed probe keeps its last value: its users go on with it.
+        Traits { failure_blocks: false, ..Traits::confined_command() }
     }
 
     fn sends(&self) -> Sent {

@@ -15,7 +15,7 @@ use crate::parts::{FieldReader, Precondition, Sequence};
 use crate::removal::Removal;
 use crate::resource::Resource;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// The folder of the repositories.
 const FOLDER: &str = "/etc/apt/sources.list.d";
@@ -73,6 +73,7 @@ pub(super) fn build(
             names,
             key: source.key_path(),
             is_unread,
+            last_failure: Mutex::default(),
         }));
     }
     let extra = Footprint {

@@ -16,8 +16,8 @@ use crate::change::{Change, CheckResult, Difference, Outcome};
 use crate::escape::short;
 use crate::failure::Failure;
 use crate::footprint::Footprint;
-use crate::host::Host;
 use crate::host::packages::{Access, Ran, apt, complaint};
+use crate::host::{Host, PathInfo};
 use crate::kind::{FieldMode, FieldSpec, FieldType, KindSpec};
 use crate::parts::commands::{command, run_change};
 use crate::parts::file_values::HASH;
@@ -29,9 +29,9 @@ use crate::watch_source::WatchSource;
 use futures_util::FutureExt as _;
 use lists::ListNames;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// The time for reading the lists of the repository.
 const PATIENCE: Duration = Duration::from_mins(5);
@@ -125,7 +125,20 @@ struct Lists {
     /// The declared file of the key.
     key: Option<PathBuf>,
     is_unread: IsUnread,
+    /// The last failed try.
+    last_failure: Mutex<Option<FailedTry>>,
 }
+
+/// A try of apt that failed: its end, the lists after it, and the failure.
+#[derive(Clone, Debug)]
+struct FailedTry {
+    ended: Instant,
+    lists: Vec<(PathBuf, PathInfo)>,
+    failure: Failure,
+}
+
+/// The time after a failed try in which an event is one that apt made itself: the lists are not read again.
+const ECHO: Duration = Duration::from_secs(2);
 
 impl Declaration {
     async fn make_so(&self, host: &Host, permit: &Permit, change: Change) -> Outcome {
@@ -222,6 +235,27 @@ impl Lists {
     }
 
     async fn read(&self, host: &Host, permit: &Permit) -> Outcome {
+        let outcome = self.read_once(host, permit).await;
+        let failed = match &outcome {
+            Outcome::Failed { trouble, .. } => Some(FailedTry {
+                ended: Instant::now(),
+                lists: self.names.states(host).await,
+                failure: trouble.clone(),
+            }),
+            _ => None,
+        };
+        *self.last_failure.lock().unwrap_or_else(PoisonError::into_inner) = failed;
+        outcome
+    }
+
+    /// Returns the failure of a try that has just ended and left the lists as they are now.
+    async fn just_failed(&self, host: &Host) -> Option<Failure> {
+        let last = self.last_failure.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let last = last.filter(|last| last.ended.elapsed() < ECHO)?;
+        (self.names.states(host).await == last.lists).then_some(last.failure)
+    }
+
+    async fn read_once(&self, host: &Host, permit: &Permit) -> Outcome {
         let Some(mut turn) = host.package_turn(LOCK_WAIT, permit).await else {
             return Outcome::Interrupted;
         };
@@ -318,6 +352,9 @@ impl Resource for Lists {
 
     fn check<'a>(&'a self, host: &'a Host, _ask: CheckRequest) -> Answer<'a, CheckResult> {
         Box::pin(async move {
+            if let Some(failure) = self.just_failed(host).await {
+                return CheckResult::Unknown(failure);
+            }
             let to = if let Some(uri) = self.names.missing(host).await {
                 format!("read from {uri}")
             } else if self.is_unread.load(Ordering::SeqCst) {
