@@ -103,11 +103,27 @@ impl<'t> TextLines<'t> {
         }
     }
 
+    /// Removes the lines at sorted positions, in one pass.
+    pub(crate) fn remove_all(&mut self, positions: &[usize]) {
+        let mut next = positions.iter().copied().peekable();
+        let mut at = 0;
+        self.retain(|_| {
+            let is_removed = next.next_if_eq(&at).is_some();
+            at += 1;
+            !is_removed
+        });
+    }
+
     /// Removes every line that a condition selects, and returns true if there was one.
     pub(crate) fn remove_matching(&mut self, is_removed: impl Fn(&str) -> bool) -> bool {
+        self.retain(|line| !is_removed(line))
+    }
+
+    /// Keeps the lines that a condition selects, and returns true if one was removed.
+    fn retain(&mut self, mut is_kept: impl FnMut(&str) -> bool) -> bool {
         let before = self.lines.len();
         let is_open = self.lines.last().is_some_and(|it| it.end.is_empty());
-        self.lines.retain(|line| !is_removed(&line.text));
+        self.lines.retain(|line| is_kept(&line.text));
         if is_open && let Some(last) = self.lines.last_mut() {
             last.end = "";
         }

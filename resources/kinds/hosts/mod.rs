@@ -154,11 +154,11 @@ impl Editor for HostLine {
         let from: Vec<&str> = own.iter().map(|at| split_comment(lines.line(*at)).0).collect();
         let from = from.join("\n");
         let Some(address) = &self.address else {
-            own.iter().rev().for_each(|at| lines.remove(*at..at + 1));
+            lines.remove_all(&own);
             return Ok(Edited { text: lines.to_text(), from, to: String::new() });
         };
         // Further lines of the name would give it further addresses.
-        own.iter().skip(1).rev().for_each(|at| lines.remove(*at..at + 1));
+        lines.remove_all(own.get(1..).unwrap_or_default());
         let before = self.other_address(&lines, address);
         let names = std::iter::once(&self.host).chain(&self.aliases).map(String::as_str);
         let names = names.collect::<Vec<_>>().join(" ");

@@ -310,8 +310,9 @@ impl Ini {
             self.ends_in_its_line(&lines, entry)?;
             let value = entry.value.clone().and_then(|it| lines.line(entry.line).get(it));
             from = self.shown(value);
-            lines.remove(entry.line..entry.line + 1);
         }
+        let positions: Vec<usize> = entries.iter().map(|entry| entry.line).collect();
+        lines.remove_all(&positions);
         Ok(Edited { text: lines.to_text(), from, to: String::new() })
     }
 

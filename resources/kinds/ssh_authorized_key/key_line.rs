@@ -186,12 +186,11 @@ impl Editor for Keys {
                 }
             }
         }
-        for number in (0..found.len()).rev().filter(|number| self.is_removed(&found, *number)) {
-            if let Some((at, _)) = found.get(number) {
-                from.push(lines.line(*at).to_owned());
-                lines.remove(*at..at + 1);
-            }
-        }
+        let removed = found.iter().enumerate();
+        let removed = removed.filter(|(number, _)| self.is_removed(&found, *number));
+        let removed: Vec<usize> = removed.map(|(_, (at, _))| *at).collect();
+        from.extend(removed.iter().rev().map(|at| lines.line(*at).to_owned()));
+        lines.remove_all(&removed);
         Ok(Edited { text: lines.to_text(), from: from.join("\n"), to: to.join("\n") })
     }
 
