@@ -20,6 +20,12 @@ const REMEMBERED: u64 = 7 * 24 * 3600;
 /// The default of the setting `gone_after`: 7 days, in seconds.
 pub const USUAL_GONE_AFTER: u64 = 7 * 24 * 3600;
 
+/// The bytes of exports that one host may add: the exports beyond are left out.
+const MOST_OF_HOST: usize = 1 << 20;
+
+/// The bytes of exports of all hosts together.
+const MOST_OF_ALL: usize = 64 << 20;
+
 /// An export that this host knows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct KnownExport {
@@ -52,6 +58,9 @@ pub struct Collection {
     revision: u64,
     #[serde(skip)]
     is_begun: bool,
+    /// The hosts with exports beyond the limits.
+    #[serde(skip)]
+    oversized: BTreeSet<String>,
     /// The time at which the next withdrawn exports may vanish, if any wait for the limit.
     #[serde(skip)]
     waits_until: Option<u64>,
@@ -102,6 +111,12 @@ impl Collection {
     /// Returns the exports that have vanished within the last week, each with its host.
     pub fn former_exports(&self) -> impl Iterator<Item = (String, &ExportRecord)> {
         self.former.iter().filter_map(|(key, (record, _))| Some((host_of(key)?, record)))
+    }
+
+    /// Returns the hosts whose exports exceed the limits, so that some are left out.
+    #[must_use]
+    pub const fn oversized(&self) -> &BTreeSet<String> {
+        &self.oversized
     }
 
     /// Takes over the collections of the graph, each of which shrinks slowly. Before the first graph nothing vanishes.
@@ -164,9 +179,18 @@ impl Collection {
     ) -> bool {
         let mut changed = false;
         let mut present = BTreeSet::new();
+        let (mut of_hosts, mut of_all) = (BTreeMap::<&str, usize>::new(), 0);
+        self.oversized.clear();
         for (full, entry) in &seen.entries {
             let Some(key) = full.strip_prefix(keys::EXPORTS) else { continue };
             let host = key.split_once('/').map(|(host, _)| host).unwrap_or_default();
+            let of_host = of_hosts.entry(host).or_default();
+            let (with_host, with_all) = (*of_host + entry.value.len(), of_all + entry.value.len());
+            if with_host > MOST_OF_HOST || with_all > MOST_OF_ALL {
+                self.oversized.insert(host.to_owned());
+                continue;
+            }
+            (*of_host, of_all) = (with_host, with_all);
             let is_lost = self.lost.get(host).is_some_and(|since| since + gone_after < now);
             // What a host exports after it was forgotten counts: the host has returned.
             let tombstone = gone.entries.get(&format!("{}{host}", keys::GONE));
@@ -275,6 +299,33 @@ mod tests {
         let mut collection = Collection::default();
         collection.set_selectors(Some(patterns.iter().map(selector).collect()));
         collection
+    }
+
+    /// The exports of a host beyond a MiB are left out, and those of other hosts stay.
+    #[test]
+    fn a_host_adds_a_bounded_number_of_bytes() {
+        let mut large = view(1..3);
+        let text = "x".repeat(90_000);
+        for number in 0..20 {
+            let key = keys::export("h1", &format!("noop[{number:02}]"));
+            let record = ExportRecord {
+                schema: SCHEMA,
+                kind: "noop".to_owned(),
+                module: String::new(),
+                name: text.clone(),
+                fields: BTreeMap::new(),
+            };
+            let value = write_record(&record);
+            let (create_revision, mod_revision, lease) = (5, 5, None);
+            let entry = Entry { key: key.clone(), value, create_revision, mod_revision, lease };
+            large.entries.insert(key, entry);
+        }
+        let mut collection = store(&["*"]);
+        let clocks = HostClocks { unix: 10, boot: "b".to_owned(), since_boot: 1 };
+        assert!(collection.update((&large, &RangeView::default()), (&clocks, WEEK), false));
+        let of = |name: &str| collection.exports().filter(|(host, _)| host == name).count();
+        assert_eq!((of("h1"), of("h2")), (12, 1));
+        assert_eq!(collection.oversized().iter().collect::<Vec<_>>(), ["h1"]);
     }
 
     fn view(hosts: std::ops::Range<u32>) -> RangeView {

@@ -56,7 +56,14 @@ pub(super) fn update(
         return false;
     }
     let gone_after = host.settings().gone_after.unwrap_or(USUAL_GONE_AFTER);
-    collection.update((&seen, &gone), (&clocks(), gone_after), host.take_all())
+    let before = collection.oversized().clone();
+    let has_changed = collection.update((&seen, &gone), (&clocks(), gone_after), host.take_all());
+    if *collection.oversized() != before && !collection.oversized().is_empty() {
+        let hosts: Vec<&str> = collection.oversized().iter().map(String::as_str).collect();
+        let hosts = hosts.join(", ");
+        tracing::warn!(event = "warning", %hosts, "exports beyond 1 MiB of one host are left out");
+    }
+    has_changed
 }
 
 /// Reads the clocks of this host.

@@ -1,10 +1,11 @@
-//! The tables of the embedded world: entries, the history of changes, and leases.
+//! The tables of the embedded world: entries, the history of changes, and leases. A value above the limit, which only
+//! another program can have written, is not read.
 
 use super::BootClock;
 use crate::file_identity::FileIdentity;
 use crate::world::{
-    Committed, Compare, Entry, KeyChange, LeaseId, Operation, Range, Transaction, WatchBatch,
-    WorldError,
+    Committed, Compare, Entry, KeyChange, LeaseId, MAX_VALUE_BYTES, Operation, Range, Transaction,
+    WatchBatch, WorldError,
 };
 use rusqlite::{Connection, OptionalExtension as _, Row, TransactionBehavior, params};
 use std::path::Path;
@@ -176,9 +177,10 @@ impl Database {
 
     pub(super) fn read_key(&mut self, key: &str) -> Result<Option<Entry>, WorldError> {
         self.expire_leases()?;
-        let find = "SELECT key, value, created, modified, lease FROM entries WHERE key = ?1";
+        let find = "SELECT key, value, created, modified, lease FROM entries WHERE key = ?1 \
+                    AND length(value) < ?2";
         let mut query = self.connection.prepare_cached(find).map_err(failed)?;
-        query.query_row([key], entry_of).optional().map_err(failed)
+        query.query_row(params![key, MAX_VALUE_BYTES], entry_of).optional().map_err(failed)
     }
 
     pub(super) fn read_range(&mut self, prefix: &str) -> Result<Range, WorldError> {
@@ -186,9 +188,10 @@ impl Database {
         let read = self.connection.transaction().map_err(failed)?;
         let run = || -> rusqlite::Result<Range> {
             let find = "SELECT key, value, created, modified, lease FROM entries \
-                        WHERE key >= ?1 AND key < ?2 ORDER BY key";
+                        WHERE key >= ?1 AND key < ?2 AND length(value) < ?3 ORDER BY key";
             let mut query = read.prepare_cached(find)?;
-            let rows = query.query_map(params![prefix, end_of(prefix)], entry_of)?;
+            let range = params![prefix, end_of(prefix), MAX_VALUE_BYTES];
+            let rows = query.query_map(range, entry_of)?;
             let entries = rows.collect::<rusqlite::Result<_>>()?;
             Ok(Range { revision: revision_of(&read)?, entries })
         };
@@ -249,9 +252,11 @@ impl Database {
                 return Ok(Err(WorldError::Compacted(compacted)));
             }
             let find = "SELECT revision, key, value, created, lease FROM changes \
-                        WHERE revision >= ?1 AND key >= ?2 AND key < ?3 ORDER BY revision, key";
+                        WHERE revision >= ?1 AND key >= ?2 AND key < ?3 \
+                        AND (value IS NULL OR length(value) < ?4) ORDER BY revision, key";
             let mut query = read.prepare_cached(find)?;
-            let rows = query.query_map(params![from, prefix, end_of(prefix)], change_of)?;
+            let range = params![from, prefix, end_of(prefix), MAX_VALUE_BYTES];
+            let rows = query.query_map(range, change_of)?;
             let changes = rows.collect::<rusqlite::Result<_>>()?;
             Ok(Ok(WatchBatch { revision: revision_of(&read)?, changes }))
         };
