@@ -27,6 +27,21 @@ fn a_pause_is_shown_and_ends() {
     daemon.wait_for("resumed");
 }
 
+/// A resume during a start ends the stored pause: the daemon does not know it yet when the command comes.
+#[test]
+fn a_resume_during_a_start_ends_the_pause() {
+    let host = Host::with(&GRAPH.replace("later/b", "b"));
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.ask_daemon(&["pause", "--for", "2h"]).exits(0);
+    daemon.wait_for("paused");
+    daemon.kill();
+    let daemon = host.run(&[]);
+    host.wait_until("the daemon is asked", || host.ask_daemon(&["resume"]).code != 69);
+    daemon.wait_for("converged");
+    host.ask_daemon(&["status"]).exits(0).prints_nothing_of("paused");
+}
+
 /// E-15: a paused resource is left alone and its dependents wait; the pause survives a restart and ends by itself.
 #[test]
 fn one_resource_is_paused() {

@@ -4,7 +4,7 @@ use super::{
     PATIENCE, address, answer, ask, ask_for, ask_for_within, asking, differences, refuse, shaped,
     span,
 };
-use crate::api::{Data, Inspections, LogLevelSet, Reloaded, Request, Status, Undone};
+use crate::api::{Data, HostStatus, Inspections, LogLevelSet, Reloaded, Request, Status, Undone};
 use crate::cli::args;
 use crate::cli::args::Socket;
 use crate::cli::exit::Exit;
@@ -14,6 +14,12 @@ use crate::control::{Client, Unanswered};
 use crate::events::render::{graph_change, settings_change};
 use crate::store::{Maintenance, StateCommand};
 use std::time::Duration;
+
+/// The time limit of a wait for a daemon that is starting.
+const START: Duration = Duration::from_secs(5);
+
+/// The interval of looks at a daemon that is starting.
+const AGAIN: Duration = Duration::from_millis(100);
 
 /// The time limit of a reload, and of a check of resources.
 const RELOAD: Duration = Duration::from_secs(90);
@@ -40,8 +46,12 @@ pub(in crate::cli) fn pause(args: &args::Pause) -> Exit {
     };
     let resources = args.selection.texts();
     let drain = args.drain;
+    let names_resources = !resources.is_empty();
     let request = Request::Pause { seconds, reason, resources, drain };
     asking(async {
+        if names_resources {
+            status_after_start(&args.socket).await?;
+        }
         let warnings = ask(&args.socket, &request, PATIENCE).await?;
         print(words);
         if let Some(Data::Lines(lines)) = warnings {
@@ -57,8 +67,9 @@ pub(in crate::cli) fn pause(args: &args::Pause) -> Exit {
 pub(in crate::cli) fn resume(args: &args::Resume) -> Exit {
     asking(async {
         let resources = args.selection.texts();
-        let status: Status = ask_for(&args.socket, &Request::Status { most: 20 }).await?;
-        if resources.is_empty() && status.pause.is_none() {
+        let status = status_after_start(&args.socket).await?;
+        let is_known = status.verdict != HostStatus::Starting;
+        if resources.is_empty() && status.pause.is_none() && is_known {
             let single: Vec<_> = status.paused.iter().map(|one| plain(&one.resource)).collect();
             print("nothing to do: the daemon is not paused");
             if !single.is_empty() {
@@ -90,6 +101,19 @@ pub(in crate::cli) fn resume(args: &args::Resume) -> Exit {
         print("resumed");
         Ok(Exit::Well)
     })
+}
+
+/// Returns the status of the daemon. A daemon that is starting does not know its pauses yet: the command waits for it.
+/// A daemon without a graph counts as starting, too, and gets the request after the wait.
+async fn status_after_start(socket: &Socket) -> Result<Status, Exit> {
+    let until = tokio::time::Instant::now() + START;
+    loop {
+        let status: Status = ask_for(socket, &Request::Status { most: 20 }).await?;
+        if status.verdict != HostStatus::Starting || tokio::time::Instant::now() >= until {
+            return Ok(status);
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
 }
 
 /// Prints the changes that a resume would make.
@@ -167,7 +191,13 @@ pub(in crate::cli) fn retry(args: &args::Resources) -> Exit {
     let resources = args.texts();
     let done =
         "checking again; what differs runs again, as far as its guards and refresh_only allow";
-    order(&args.socket, &Request::Retry { resources, persist: false }, done)
+    let request = Request::Retry { resources, persist: false };
+    asking(async {
+        status_after_start(&args.socket).await?;
+        ask(&args.socket, &request, PATIENCE).await?;
+        print(done);
+        Ok(Exit::Well)
+    })
 }
 
 /// `steadfast check` with resources.
