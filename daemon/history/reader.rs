@@ -300,7 +300,7 @@ impl Reader {
         }
         let (of_values, later): (Vec<Entry>, Vec<Entry>) =
             later.into_iter().partition(|entry| !entry.values.is_empty());
-        let values = of_values.into_iter().next().map(|first| first.values).unwrap_or_default();
+        let values = earliest_values(of_values);
         let mut paths: BTreeMap<&Path, Vec<&Entry>> = BTreeMap::new();
         for entry in &later {
             paths.entry(&entry.path).or_default().push(entry);
@@ -484,4 +484,15 @@ pub fn describe_missing_content(why: NotRecorded) -> &'static str {
         }
         NotRecorded::Unreadable => "the content was not recorded: unreadable",
     }
+}
+
+/// Returns each value as it was before the first change of it.
+fn earliest_values(entries: Vec<Entry>) -> Vec<FormerValue> {
+    let mut earliest: Vec<FormerValue> = Vec::new();
+    for value in entries.into_iter().flat_map(|entry| entry.values) {
+        if !earliest.iter().any(|known| known.field == value.field) {
+            earliest.push(value);
+        }
+    }
+    earliest
 }

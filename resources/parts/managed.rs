@@ -94,6 +94,9 @@ pub(crate) trait ValueSet: Debug + Send + Sync {
         &[]
     }
 
+    /// Completes the values before a change for the history, which may need more than a comparison does.
+    fn complete_record(&self, _before: &mut FieldValues) {}
+
     /// Returns a copy that leaves alone these paths, sorted, which other resources claim
     /// ([`Resource::with_claims`]).
     fn with_claims(&self, _claimed: Vec<PathBuf>) -> Option<Self>
@@ -242,7 +245,8 @@ impl<V: ValueSet> Managed<V> {
         if permit.check().is_err() {
             return Outcome::Interrupted;
         }
-        let values = self.recorded(found, differing);
+        let mut values = self.recorded(found, differing);
+        self.set.complete_record(&mut values);
         let keeper = permit.keeper_of(0).filter(|_| !values.is_empty());
         // A record waits for the disk.
         let record = match keeper.clone() {

@@ -69,3 +69,29 @@ fn an_undo_without_its_directory_changes_nothing() {
     host.ask_daemon(&["undo", "file[d]", "--to", "1"]).exits(1).says("nothing was changed");
     assert!(!host.exists("d"));
 }
+
+/// An undo of an access list gives back a mask that closed it: nobody gets rights that the file never gave.
+#[test]
+fn an_undo_gives_no_masked_right_back() {
+    for mode in ["", ", mode: \"0640\""] {
+        let host = Host::with(&format!(
+            "graph: lists\nresources:\n  file:\n  - {{name: $DIR/p, acl: [\"user:bin:r--\"]{mode}}}\n"
+        ));
+        host.write("p", "private\n");
+        let path = host.path("p");
+        let run = |program: &str, words: &[&str]| {
+            let output = std::process::Command::new(program).args(words).arg(&path).output();
+            let output = output.expect("the program runs");
+            assert!(output.status.success(), "{program}: {output:?}");
+            String::from_utf8(output.stdout).expect("text")
+        };
+        run("setfacl", &["--modify", "user:daemon:rw,group::r"]);
+        host.chmod("p", 0o600);
+        let before = run("getfacl", &["--absolute-names", "--numeric"]);
+        host.apply().exits(0);
+        let name = format!("file[{}]", path.display());
+        host.ask_daemon(&["undo", &name]).exits(0);
+        assert_eq!(run("getfacl", &["--absolute-names", "--numeric"]), before, "{mode}");
+        assert_eq!(host.mode("p"), 0o600);
+    }
+}

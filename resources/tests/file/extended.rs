@@ -50,6 +50,51 @@ fn an_access_list_is_held_and_removed() {
     assert_eq!((mode(&path), acl_of(&path).contains("mask")), (0o640, false));
 }
 
+/// An entry that the mask had closed is removed before the mode opens the mask: the user never gets its rights.
+#[test]
+fn a_masked_entry_is_removed_before_the_mode_changes() {
+    demand_root();
+    let (host, dir) = (Host::default(), scratch());
+    for content in [None, Some("new")] {
+        let path = dir.path().join("a");
+        fs::write(&path, "private").unwrap();
+        shown("setfacl", &["--modify", "user:daemon:rw"], &path);
+        chmod(&path, 0o600);
+        let mut given = vec![("mode", "0660"), ("acl", "user:bin:rw-")];
+        given.extend(content.map(|content| ("content", content)));
+        let done = made(&host, &file(&path, &given));
+        assert_eq!(done.first().map(String::as_str), Some("acl of undeclared accounts removed"));
+        let list = acl_of(&path);
+        assert!(list.contains("user:bin:rw-") && !list.contains("user:daemon"), "{list}");
+        assert_eq!(mode(&path), 0o660);
+        fs::remove_file(&path).unwrap();
+    }
+}
+
+/// An undo gives back the mask and the rights of the group, which decide what the entries allow.
+#[test]
+fn an_undo_of_a_list_restores_its_mask() {
+    demand_root();
+    let (host, dir) = (Host::default(), scratch());
+    let path = dir.path().join("a");
+    fs::write(&path, "private").unwrap();
+    chmod(&path, 0o640);
+    shown("setfacl", &["--modify", "user:bin:rw"], &path);
+    let former = FormerValue {
+        field: "acl".to_owned(),
+        before: Some("user:daemon:rw-,group::r--,mask::---".to_owned()),
+        after: After::Value("user:bin:rw-".to_owned()),
+    };
+    let restore = KindSet::of_this_build().find("file").and_then(|spec| spec.restore).unwrap();
+    made(&host, &restore(path.to_str().unwrap(), &[former]).unwrap().resource);
+    let list = acl_of(&path);
+    assert!(list.contains("user:daemon:rw-") && !list.contains("user:bin"), "{list}");
+    assert!(list.contains("mask::---") && list.contains("group::r--"), "{list}");
+    assert_eq!(mode(&path), 0o600, "the mask is the mode of the group");
+    let wrong = build("file", "/x", &[("acl", "group::rwx")]).unwrap_err();
+    assert!(wrong.iter().any(|it| it.field == Some("acl")), "{wrong:?}");
+}
+
 #[test]
 fn a_default_list_is_that_of_a_directory() {
     demand_root();

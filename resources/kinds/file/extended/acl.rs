@@ -45,6 +45,19 @@ impl Entry {
     ///
     /// Returns the expectation that the text does not meet.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let entry = Self::parse_recorded(text)?;
+        if !entry.is_default && matches!(entry.tag, Tag::Owner | Tag::OwningGroup | Tag::Other) {
+            return Err("the rights of owner, group and others are those of `mode`".to_owned());
+        }
+        Ok(entry)
+    }
+
+    /// Reads an entry of a recorded list, which also has the rights of the owning group.
+    ///
+    /// # Errors
+    ///
+    /// Returns the expectation that the text does not meet.
+    pub(super) fn parse_recorded(text: &str) -> Result<Self, String> {
         let expected = || "expected an entry like user:www-data:r-x".to_owned();
         let rest = text.strip_prefix("default:").or_else(|| text.strip_prefix("d:"));
         let (is_default, rest) = (rest.is_some(), rest.unwrap_or(text));
@@ -62,9 +75,6 @@ impl Entry {
             ("other" | "o", true) => Tag::Other,
             _ => return Err(expected()),
         };
-        if !is_default && matches!(tag, Tag::Owner | Tag::OwningGroup | Tag::Other) {
-            return Err("the rights of owner, group and others are those of `mode`".to_owned());
-        }
         let mut bits = 0;
         for letter in rights.chars() {
             bits |= match letter {
@@ -160,6 +170,40 @@ pub(super) fn shown(found: &[Raw], declared: &[(Entry, u32)], is_default: bool) 
         all.push(Entry { is_default, tag: *tag, name, rights: *rights });
     }
     all
+}
+
+/// Returns the entries of a list for a record: the mask and the owning group decide what the other entries allow. A
+/// list without accounts and mask says what the mode says, and is left out.
+pub(super) fn recorded(found: &[Raw], is_default: bool) -> Vec<Entry> {
+    let is_list = |tag: Tag| matches!(tag, Tag::User | Tag::Group | Tag::Mask);
+    if !found.iter().any(|(tag, ..)| is_list(*tag)) {
+        return Vec::new();
+    }
+    let is_of_mode = |tag: Tag| !is_default && matches!(tag, Tag::Owner | Tag::Other);
+    let entries = found.iter().filter(|(tag, ..)| !is_of_mode(*tag));
+    let entry = |(tag, number, rights): &Raw| {
+        let name = match tag {
+            Tag::User => account_name(AccountKind::User, *number),
+            Tag::Group => account_name(AccountKind::Group, *number),
+            _ => String::new(),
+        };
+        Entry { is_default, tag: *tag, name, rights: *rights }
+    };
+    entries.map(entry).collect()
+}
+
+/// Returns a list without the entries of accounts that are not declared, and with no right beyond the declared ones.
+pub(super) fn narrowed(present: &[Raw], declared: &[(Entry, u32)]) -> Vec<Raw> {
+    let of_account = |tag: Tag, number: u32| {
+        let is_same =
+            |(entry, own): &&(Entry, u32)| !entry.is_default && entry.tag == tag && *own == number;
+        declared.iter().find(is_same).map(|(entry, _)| entry.rights)
+    };
+    let narrow = |(tag, number, rights): &Raw| match tag {
+        Tag::User | Tag::Group => Some((*tag, *number, rights & of_account(*tag, *number)?)),
+        _ => Some((*tag, *number, *rights)),
+    };
+    present.iter().filter_map(narrow).collect()
 }
 
 /// Builds a whole list from the declared entries. The owner, the group and the others get the rights of the mode or of

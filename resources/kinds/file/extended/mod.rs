@@ -15,11 +15,11 @@ use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::inspect::Field;
 use crate::kind::{Fields, Invalid, Restoring, Value};
-use crate::parts::Managed;
 use crate::parts::data::scalars::parse_tree;
 use crate::parts::data::tree::Tree;
 use crate::parts::field_reader::normal_path;
 use crate::parts::shell_words::shell_word;
+use crate::parts::{Managed, WriteFailure};
 use crate::permit::Permit;
 use crate::prior_state::{After, FormerValue};
 use crate::resource::{Answer, CheckRequest, ClosedDirectory, Resource, Traits};
@@ -28,7 +28,7 @@ use acl::Entry;
 use capabilities::Capabilities;
 use set::{ACL, CAPABILITIES, ExtendedSet, XATTRS};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use tokio_util::sync::CancellationToken;
 
 /// A file with declared access list, extended attributes or capabilities.
@@ -99,6 +99,7 @@ pub(super) fn read_fields(
         force,
         has_content,
         is_undo: false,
+        recorded_lists: Mutex::default(),
     }))
 }
 
@@ -176,6 +177,16 @@ impl ExtendedFile {
     async fn make_so(&self, host: &Host, permit: &Permit, change: Change) -> Outcome {
         let premise = change.premise.downcast::<Premise>().ok();
         let (mut next, mut done) = (premise.and_then(|premise| premise.0), Vec::new());
+        if next.is_some() {
+            match self.attributes.set().narrow(host.files(), permit) {
+                Ok(true) => done.push("acl of undeclared accounts removed".to_owned()),
+                Ok(false) => {}
+                Err(_) if permit.check().is_err() => return Outcome::Interrupted,
+                Err(WriteFailure { trouble, touched }) => {
+                    return Outcome::Failed { trouble, touched };
+                }
+            }
+        }
         for is_last in [false, true] {
             if let Some(change) = next.take() {
                 match self.file.apply(host, permit, change).await {
@@ -319,7 +330,8 @@ pub(super) fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, F
         let before = value.before.clone().unwrap_or_default();
         match value.field.as_str() {
             ACL => {
-                let entries = before.split(',').filter(|entry| !entry.is_empty()).map(Entry::parse);
+                let entries = before.split(',').filter(|entry| !entry.is_empty());
+                let entries = entries.map(Entry::parse_recorded);
                 let entries: Result<Vec<Entry>, String> = entries.collect();
                 set.acl = Some(entries.map_err(|_why| refused("the former list cannot be read"))?);
                 by_hand.push(if before.is_empty() {

@@ -17,6 +17,7 @@ use crate::prior_state::FieldValues;
 use crate::resource::Answer;
 use rustix::fs::FileType;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 
 /// The aspect of the access list.
@@ -45,6 +46,8 @@ pub(super) struct ExtendedSet {
     /// The values are those of an undo. An absent object counts as converged: the undo may have removed it.
     /// Capabilities do not come back: the content of the program may be another one.
     pub(super) is_undo: bool,
+    /// The whole access lists at the last look, for the history.
+    pub(super) recorded_lists: Mutex<Option<String>>,
 }
 
 /// All extended attributes of an object, name and value.
@@ -65,6 +68,13 @@ fn list_of(found: &Found, name: &str) -> Vec<Raw> {
 pub(super) fn entries_of(found: &Found) -> Vec<Entry> {
     let mut all = acl::shown(&list_of(found, ACCESS), &[], false);
     all.extend(acl::shown(&list_of(found, DEFAULT), &[], true));
+    all
+}
+
+/// Returns the entries of both lists for a record.
+fn recorded_lists(found: &Found) -> Vec<Entry> {
+    let mut all = acl::recorded(&list_of(found, ACCESS), false);
+    all.extend(acl::recorded(&list_of(found, DEFAULT), true));
     all
 }
 
@@ -108,6 +118,8 @@ impl ExtendedSet {
             let declared = self.numbered(files)?;
             let mut all = acl::shown(&list_of(&found, ACCESS), &declared, false);
             all.extend(acl::shown(&list_of(&found, DEFAULT), &declared, true));
+            *self.recorded_lists.lock().unwrap_or_else(PoisonError::into_inner) =
+                text_or_none(acl::text_of(recorded_lists(&found)));
             values.push((ACL, text_or_none(acl::text_of(all))));
         }
         if let Some(xattrs) = &self.xattrs {
@@ -157,6 +169,56 @@ impl ExtendedSet {
             let touched = fault.touched;
             WriteFailure { trouble: files.trouble(fault, &self.path), touched }
         })
+    }
+
+    /// Takes the rights of undeclared accounts off the access list, before the file changes: a mode that opens the
+    /// mask of the list would give them these rights for a moment. Returns true if there were such rights.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the object was replaced, the permit was revoked, or the kernel returned an error.
+    pub(super) fn narrow(&self, files: &Files, permit: &Permit) -> Result<bool, WriteFailure> {
+        if self.acl.is_none() {
+            return Ok(false);
+        }
+        let numbered = self.numbered(files).map_err(WriteFailure::untouched)?;
+        self.narrow_list(files, permit, &numbered).map_err(|fault| {
+            let touched = fault.touched;
+            WriteFailure { trouble: files.trouble(fault, &self.path), touched }
+        })
+    }
+
+    fn narrow_list(
+        &self,
+        files: &Files,
+        permit: &Permit,
+        numbered: &[(Entry, u32)],
+    ) -> Result<bool, Fault> {
+        let Some((seen, found)) = self.look(files)? else { return Ok(false) };
+        let present = list_of(&found, ACCESS);
+        let narrowed = acl::narrowed(&present, numbered);
+        if narrowed == present {
+            return Ok(false);
+        }
+        let Some(spot) = files.open_entry(&self.path)? else { return Err(Fault::moved()) };
+        if !self.force {
+            files.guard_way(&spot)?;
+        }
+        let before = text_or_none(acl::text_of(recorded_lists(&found)));
+        let record = permit.keeper_of(0).map(|keeper| {
+            let number = keeper.keep_values(vec![(ACL, before)]);
+            (keeper, number)
+        });
+        let list = acl::encode(narrowed.clone());
+        let changes: [(&str, Option<&[u8]>); 1] = [(ACCESS, Some(&list))];
+        let done = files.set_extended(permit, (&spot, &seen), (&changes, seen.mode));
+        if let Some((keeper, number)) = record {
+            let is_made = !matches!(&done, Err(fault) if !fault.touched);
+            let after = if is_made { &narrowed } else { &present };
+            let after = text_or_none(acl::text_of(acl::recorded(after, false)));
+            keeper.settle_values(number, vec![(ACL, after)]);
+        }
+        done.map(|()| true)
     }
 
     /// Writes the aspects that differ: the access list first, which closes the object to others.
@@ -258,6 +320,13 @@ fn text_or_none(text: String) -> Option<String> {
 }
 
 impl ValueSet for ExtendedSet {
+    fn complete_record(&self, before: &mut FieldValues) {
+        let lists = self.recorded_lists.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((_, value)) = before.iter_mut().find(|(aspect, _)| *aspect == ACL) {
+            *value = lists;
+        }
+    }
+
     fn wanted(&self) -> FieldValues {
         let acl = self.acl.clone().map(|entries| (ACL, text_or_none(acl::text_of(entries))));
         let xattrs = self.xattrs.as_ref().map(|all| (XATTRS, Some(xattrs_text(all))));
