@@ -386,6 +386,30 @@ fn a_bind_mounted_file_is_written_in_place() {
     assert_eq!(names(dir.path()), ["a", "source"]);
 }
 
+/// A file of another user that root has taken over may be open: nothing is written into this inode, which a mount point
+/// retains.
+#[test]
+fn a_bind_mounted_file_that_others_may_have_open_is_not_written() {
+    demand_root();
+    let (host, dir) = (Host::default(), scratch());
+    let (path, source) = (dir.path().join("a"), dir.path().join("source"));
+    fs::write(&path, "").unwrap();
+    fs::write(&source, "theirs").unwrap();
+    chmod(&source, 0o600);
+    chown(&source, Some(65534), Some(65534)).unwrap();
+    mount(&["--bind", source.to_str().unwrap()], &path);
+    let rights = [("owner", "root"), ("group", "root"), ("mode", "0600")];
+    let taken = hold(&host, &file(&path, &rights));
+    let mut with_content = rights.to_vec();
+    with_content.push(("content", "secret"));
+    let written = hold(&host, &file(&path, &with_content));
+    unmount(&path);
+    assert!(matches!(taken, Outcome::Changed(_)), "{taken:?}");
+    let Outcome::Failed { trouble, touched: false } = written else { panic!("{written:?}") };
+    assert!(trouble.what.contains("other users may have the file open"), "{trouble:?}");
+    assert_eq!(fs::read(&source).unwrap(), b"theirs");
+}
+
 /// S-19: no content is shown if the mode denies it to others or the graph declares it sensitive.
 #[test]
 fn secrets_only_differ() {

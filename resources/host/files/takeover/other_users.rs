@@ -190,7 +190,9 @@ impl Files {
             "the file belongs to another user and cannot be replaced by a new file"
         } else if self.is_root() && draft.mode & SET_ID != 0 {
             "set-id bits go to new files only, and the file cannot be replaced by a new file"
-        } else if (draft.sensitive || self.is_root()) && old.mode & !draft.mode & 0o066 != 0 {
+        } else if (draft.sensitive || self.is_root())
+            && (old.mode & !draft.mode & 0o066 != 0 || self.is_marked_open(spot, old))
+        {
             "other users may have the file open, and it cannot be replaced by a new file"
         } else {
             return Ok(());
