@@ -20,6 +20,9 @@ fn found(output: &Output, area: &str, name: &str) -> (String, String) {
     let all = output.json();
     let is_it = |one: &&Value| one["area"] == area && one["name"] == name;
     let findings = all["findings"].as_array().cloned().unwrap_or_default();
+    for advice in findings.iter().filter_map(|one| one["advice"].as_str()) {
+        assert!(advice.contains('`'), "each advice has a command to copy: {advice}");
+    }
     let one = findings.iter().find(is_it).unwrap_or_else(|| panic!("no {area}: {name}\n{output}"));
     assert_eq!(one["advice"].is_null(), one["grade"] == "ok", "advice where it is needed: {one}");
     let text = |key: &str| one[key].as_str().unwrap_or_default().to_owned();

@@ -48,7 +48,7 @@ const RESTART: &str = "restart the daemon: `systemctl restart steadfast`";
 /// Reports a daemon that only observes.
 fn observing(why: &str) -> Finding {
     let says = format!("the daemon changes nothing: {}", plain(why));
-    let advice = "see the damage: `steadfast state verify`; then follow its advice";
+    let advice = "`steadfast state verify` shows the damage and its remedy";
     Finding::problem("changes", says, advice)
 }
 
@@ -59,7 +59,7 @@ fn unreachable(why: &Unanswered) -> Finding {
             Finding::warning("daemon", why.to_string(), advice)
         }
         Unanswered::Denied(_) => {
-            let advice = "run this command as root or as the daemon's user";
+            let advice = "run it as root: `sudo steadfast doctor`";
             Finding::warning("daemon", why.to_string(), advice)
         }
         Unanswered::Unavailable(_)
@@ -67,9 +67,11 @@ fn unreachable(why: &Unanswered) -> Finding {
         | Unanswered::Rejected(_)
         | Unanswered::Unknown(_)
         | Unanswered::Ambiguous(_)
-        | Unanswered::Broken(_) => {
-            Finding::problem("daemon", why.to_string(), "see the log of the daemon")
-        }
+        | Unanswered::Broken(_) => Finding::problem(
+            "daemon",
+            why.to_string(),
+            "see its log: `journalctl -u steadfast -n 50`",
+        ),
     }
 }
 

@@ -55,7 +55,8 @@ fn kind(there: &Path, found: &StatFs) -> Finding {
         return Finding::ok("kind", format!("{shown} is on a file system of type {number:#x}"));
     };
     let on = format!("{shown} is on {name}");
-    let advice = "store the state on a local disk: --state-dir";
+    let advice =
+        "store the state on a local disk (`--state-dir`); `findmnt` lists the file systems";
     match wrong {
         None => Finding::ok("kind", on),
         Some((why, false)) => Finding::warning("kind", format!("{on}: {why}"), advice),
@@ -67,7 +68,8 @@ fn space(found: &StatFs) -> Finding {
     let block = u64::try_from(found.f_bsize).unwrap_or(4096);
     let free = found.f_bavail.saturating_mul(block);
     let says = format!("{} MiB, {} files free", free >> 20, found.f_ffree);
-    let advice = "free disk space: no changes are made while the state cannot be written";
+    let advice =
+        "free disk space (`df -h`, `df -i`): no changes are made while the state cannot be written";
     // Some file systems have no limit of files.
     let no_files = found.f_files > 0 && found.f_ffree < 64;
     match free {
@@ -88,7 +90,7 @@ fn sync_time(there: &Path) -> Option<Finding> {
     }
     let took = began.elapsed();
     let says = format!("{:.1} ms for 4 KiB", took.as_secs_f64() * 1000.0);
-    let advice = "each change waits for this sync: store the state on a faster disk";
+    let advice = "each change waits for this sync: `iostat -x 1` shows the load of the disk";
     Some(match took {
         took if took > SLOW.1 => Finding::problem("sync", says, advice),
         took if took > SLOW.0 => Finding::warning("sync", says, advice),

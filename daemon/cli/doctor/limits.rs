@@ -34,12 +34,12 @@ pub(super) fn look(daemon: Option<i32>) -> Vec<Finding> {
 
 fn inotify(limit: &(&'static str, &str, u64, u64, &str)) -> Finding {
     let (name, file, least, enough, purpose) = *limit;
-    let advice = || format!("set sysctl fs.inotify.{file}={enough}, permanently in /etc/sysctl.d");
+    let advice = || format!("`sysctl -w fs.inotify.{file}={enough}`, permanently in /etc/sysctl.d");
     match number(&format!("/proc/sys/fs/inotify/{file}")) {
         None => Finding::problem(
             name,
             "the kernel does not support inotify",
-            "file watching is unavailable; steadfast will poll",
+            "file watching is unavailable; steadfast will poll: `uname -r` names the kernel",
         ),
         Some(found) if found < least => {
             Finding::problem(name, format!("{found} ({purpose})"), advice())
@@ -62,7 +62,11 @@ fn watches_in_use(pid: i32) -> Option<Finding> {
     }
     let found = format!("{used} of {most} in use by the daemon");
     Some(if used.saturating_mul(10) > most.saturating_mul(8) {
-        Finding::warning("watches in use", found, "raise sysctl fs.inotify.max_user_watches")
+        Finding::warning(
+            "watches in use",
+            found,
+            format!("`sysctl -w fs.inotify.max_user_watches={}`", most.saturating_mul(4)),
+        )
     } else {
         Finding::ok("watches in use", found)
     })
@@ -75,7 +79,7 @@ fn files(daemon: Option<i32>) -> Finding {
     let Some(limit) = limit else { return Finding::ok("open files", "no limit") };
     let found = format!("{limit} for {whose}; up to a quarter of them for connections");
     let advice =
-        "set LimitNOFILE= in the unit, or `ulimit -n`; commands of the daemon inherit the limit";
+        "`systemctl edit steadfast`: LimitNOFILE=65536; commands of the daemon inherit the limit";
     match limit {
         limit if limit < FILES.0 => Finding::problem("open files", found, advice),
         limit if limit < FILES.1 => Finding::warning("open files", found, advice),
@@ -101,7 +105,12 @@ fn threads() -> Finding {
     ];
     let tightest = limits.into_iter().filter_map(|(name, limit)| Some((limit?, name))).min();
     let Some((limit, name)) = tightest else { return Finding::ok("threads", "no limit") };
-    let (found, advice) = (format!("{limit} ({name})"), format!("raise {name}"));
+    let command = match name {
+        "ulimit -u" => "`ulimit -u 65536`".to_owned(),
+        "pids.max of the control group" => "`systemctl edit steadfast`: TasksMax=4096".to_owned(),
+        sysctl => format!("`sysctl -w {sysctl}=32768`"),
+    };
+    let (found, advice) = (format!("{limit} ({name})"), format!("raise the limit: {command}"));
     match limit {
         limit if limit < THREADS.0 => Finding::problem("threads", found, advice),
         limit if limit < THREADS.1 => Finding::warning("threads", found, advice),

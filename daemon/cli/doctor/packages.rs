@@ -26,7 +26,7 @@ pub(super) fn look() -> Vec<Finding> {
             Finding::warning(
                 "lock",
                 says,
-                "`pkg` waits for this process; check that it makes progress",
+                format!("`pkg` waits for this process: `ps -fp {pid}` shows it"),
             )
         }
     };

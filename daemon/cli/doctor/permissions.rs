@@ -17,7 +17,13 @@ pub(super) fn look(
     let mut findings = vec![user(), state_directory(state), control_socket(socket)];
     if settings.exists() {
         let clear = super::super::settings::clear_headers(settings);
-        let warning = |says| Finding::warning("recorder", says, "use https:// in its `url`");
+        let warning = |says| {
+            Finding::warning(
+                "recorder",
+                says,
+                "use https:// in its `url`: `steadfast explain settings`",
+            )
+        };
         findings.extend(clear.into_iter().map(warning));
     }
     findings.extend(graphs.iter().map(|path| graph(path)));
@@ -32,7 +38,11 @@ fn user() -> Finding {
     }
     let found =
         format!("uid {}: only objects that this user may change can be managed", own.as_raw());
-    Finding::warning("user", found, "run steadfast as root to manage the whole host")
+    Finding::warning(
+        "user",
+        found,
+        "run steadfast as root to manage the whole host: `sudo steadfast doctor`",
+    )
 }
 
 fn state_directory(path: &Path) -> Finding {
@@ -52,16 +62,20 @@ fn state_directory(path: &Path) -> Finding {
         return Finding::problem(
             NAME,
             format!("{shown} is not a directory"),
-            "select another directory: --state-dir",
+            "select another directory: `steadfast doctor --state-dir DIR`",
         );
     }
     if found.uid() != own {
         let says = format!("{shown} belongs to uid {}, not to uid {own}", found.uid());
-        return Finding::problem(NAME, says, "run this command as the owner, or change the owner");
+        return Finding::problem(
+            NAME,
+            says,
+            format!("run it as the owner, or change the owner: `chown -R root: {shown}`"),
+        );
     }
     if mode & 0o077 != 0 {
         let says = format!("{shown} is accessible to others (mode {mode:04o})");
-        return Finding::problem(NAME, says, format!("chmod 700 {shown}"));
+        return Finding::problem(NAME, says, format!("`chmod 700 {shown}`"));
     }
     Finding::ok(NAME, format!("{shown}, mode {mode:04o}"))
 }
@@ -77,7 +91,7 @@ fn missing(path: &Path) -> Finding {
         Err(_) => Finding::problem(
             NAME,
             format!("{shown} does not exist, and {} is not writable", nearest.display()),
-            "create the directory as root for the daemon's user, or select another one: --state-dir",
+            format!("create it as root for the user of the daemon: `install -d -m 0700 {shown}`"),
         ),
     }
 }
@@ -91,17 +105,17 @@ fn control_socket(path: &Path) -> Finding {
             return Finding::ok(NAME, format!("{shown} does not exist: no daemon listens"));
         }
         Err(error) => {
-            let advice = "run this command as root or as the daemon's user";
+            let advice = "run it as root: `sudo steadfast doctor`";
             return Finding::warning(NAME, format!("{shown}: {error}"), advice);
         }
     };
     let mode = found.mode() & 0o7777;
     if !found.file_type().is_socket() {
-        let advice = "move the file away, or give the daemon another path: --socket";
+        let advice = "move the file away, and restart: `systemctl restart steadfast`";
         return Finding::problem(NAME, format!("{shown} is not a socket"), advice);
     }
     if mode & 0o007 != 0 {
-        let advice = "restart the daemon to set mode 0600, or 0660 with --socket-group";
+        let advice = "restart the daemon, which sets the mode: `systemctl restart steadfast`";
         return Finding::problem(
             NAME,
             format!("{shown} is accessible to everyone (mode {mode:04o})"),
@@ -123,10 +137,10 @@ fn graph(path: &Path) -> Finding {
         Ok(Some(why)) => Finding::problem(
             NAME,
             format!("{shown}: {why}"),
-            "make root the owner, and run chmod go-w",
+            format!("make root the owner: `chown -R root: {shown} && chmod -R go-w {shown}`"),
         ),
         Err(error) => {
-            let advice = "give the path of a readable graph";
+            let advice = "give the path of a readable graph: `steadfast check GRAPH`";
             Finding::problem(NAME, format!("{shown}: {error}"), advice)
         }
     }

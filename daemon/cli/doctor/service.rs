@@ -11,7 +11,7 @@ const OLDEST: u32 = 252;
 
 pub(super) async fn look() -> Vec<Finding> {
     if !Path::new("/run/systemd/system").exists() {
-        let advice = "`svc` cannot be used; start the daemon with the init system of this host";
+        let advice = "`svc` cannot be used; start the daemon otherwise: `steadfast run GRAPH`";
         return vec![Finding::warning("systemd", "this host does not run systemd", advice)];
     }
     match tokio::time::timeout(PATIENCE, ask()).await {
@@ -38,7 +38,7 @@ async fn ask() -> Vec<Finding> {
     let is_old = number.parse::<u32>().is_ok_and(|number| number < OLDEST);
     let mut findings = vec![if is_old {
         let says = format!("{version}; steadfast needs {OLDEST} or later");
-        Finding::warning("version", says, "upgrade systemd")
+        Finding::warning("version", says, "upgrade systemd: `apt-get install systemd`")
     } else {
         Finding::ok("version", version)
     }];
@@ -46,14 +46,14 @@ async fn ask() -> Vec<Finding> {
         Ok(None) => Finding::warning(
             "unit",
             format!("{UNIT} is not installed: the daemon does not start with the host"),
-            "see `As a service` in the README",
+            "install the package: `apt-get install steadfast`; the README shows it without a package",
         ),
         Ok(Some(state)) if state == "enabled" || state == "enabled-runtime" => {
             Finding::ok("unit", format!("{UNIT} is {state}"))
         }
         Ok(Some(state)) => {
             let says = format!("{UNIT} is {state}: the daemon does not start with the host");
-            Finding::warning("unit", says, format!("systemctl enable {UNIT}"))
+            Finding::warning("unit", says, format!("`systemctl enable {UNIT}`"))
         }
         Err(trouble) => Finding::warning("unit", trouble.to_string(), "`systemctl status`"),
     };
@@ -87,7 +87,7 @@ async fn running(systemd: &steadfast_resources::host::Systemd) -> Vec<Finding> {
     let mut findings = Vec::new();
     if unit.stale {
         let says = format!("the files of {UNIT} are newer than the definition loaded by systemd");
-        findings.push(Finding::warning("unit files", says, "systemctl daemon-reload"));
+        findings.push(Finding::warning("unit files", says, "`systemctl daemon-reload`"));
     }
     findings.extend(state(unit.activity, systemd.result(Bus::System, UNIT).await.ok()));
     findings.push(match systemd.watchdog(Bus::System, &unit.path).await {
@@ -95,7 +95,7 @@ async fn running(systemd: &steadfast_resources::host::Systemd) -> Vec<Finding> {
         Ok(None) => Finding::warning(
             "watchdog",
             "a hanging daemon is not restarted",
-            "set WatchdogSec=30s in the unit",
+            "`systemctl edit steadfast`: WatchdogSec=30s below [Service]",
         ),
         Err(trouble) => Finding::warning("watchdog", trouble.to_string(), "`systemctl status`"),
     });

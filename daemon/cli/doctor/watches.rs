@@ -96,7 +96,7 @@ fn quiet_file_systems(directories: BTreeSet<PathBuf>) -> Vec<Finding> {
     }
     let names: Vec<&str> = quiet.iter().map(String::as_str).collect();
     let says = format!("changes by other hosts make no events in {}", shorten(&names));
-    let advice = "set `meta: {poll: 60}` on the resources there; until then only a sweep finds such a change";
+    let advice = "set `meta: {poll: 60}` on the resources there (`findmnt` shows the file system)";
     vec![Finding::warning(NAME, says, advice)]
 }
 

@@ -24,13 +24,17 @@ pub(super) async fn look(
     if let WorldBackend::Etcd { endpoints, cert, .. } = &world_settings.backend {
         if endpoints.iter().any(|endpoint| endpoint.starts_with("http://")) {
             let what = "etcd without TLS: each program on the network can change the world";
-            findings.push(Finding::warning(NAME, what, "use https:// with ca, cert and key"));
+            findings.push(Finding::warning(
+                NAME,
+                what,
+                "use https:// with ca, cert and key: `steadfast explain settings`",
+            ));
         } else if cert.is_none() {
             let what = "etcd without a certificate of this host";
             findings.push(Finding::warning(
                 NAME,
                 what,
-                "set cert and key; see docs/guide/many-hosts.md",
+                "set cert and key: `steadfast explain settings`; docs/guide/many-hosts.md",
             ));
         }
     }
@@ -59,7 +63,7 @@ pub(super) async fn look(
 async fn old_server(world: &dyn World) -> Option<Finding> {
     let version = tokio::time::timeout(PATIENCE, world.server_version()).await.ok()?.ok()??;
     let what = format!("etcd {version} shows the names of keys with a lease to every user");
-    let hint = "install etcd 3.4.26 or newer; secrets are never in the world";
+    let hint = "install etcd 3.4.26 or newer: `apt-get install etcd-server`; secrets are never in the world";
     shows_names(&version).then(|| Finding::warning(NAME, what, hint))
 }
 
@@ -75,7 +79,7 @@ fn shows_names(version: &str) -> bool {
 }
 
 fn problem(why: &str) -> Finding {
-    let advice = "the daemon goes on with its last graph and values; check `world` in the settings";
+    let advice = "the daemon goes on with its last values; ask by hand: `steadfast world list`";
     Finding::warning(NAME, why, advice)
 }
 
