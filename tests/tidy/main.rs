@@ -2,10 +2,11 @@
 //! promises.
 //!
 //! Nothing here runs the program. Reading order: `sources` (the repository's files), then `layers`, `engine`,
-//! `permits`, `shape`, `promises` and `words`.
+//! `permits`, `shape`, `promises`, `pages` and `words`.
 
 mod engine;
 mod layers;
+mod pages;
 mod permits;
 mod promises;
 mod shape;

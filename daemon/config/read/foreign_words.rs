@@ -374,6 +374,6 @@ pub(super) fn hint_for_source(spec: &FieldSpec, written: &str) -> String {
 
 /// Returns the kind here that does the work of a kind of another tool.
 #[must_use]
-pub fn kind_for(kind: &str) -> Option<&'static str> {
+pub(in crate::config) fn kind_for(kind: &str) -> Option<&'static str> {
     KINDS.iter().find(|(word, _)| *word == kind).map(|(_, here)| *here)
 }
