@@ -46,7 +46,7 @@ pub(super) fn judge(directory: &Path) -> Result<(), StoreError> {
 fn untrusted_writer(directory: &Path, reader: Reader) -> Option<String> {
     let path = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
     if path.is_symlink() {
-        return reader.doubts_on_the_way(&path);
+        return reader.untrusted_on_the_way(&path);
     }
     // In a sticky directory of root, other users cannot rename the own entries.
     let holds_ours = |folder: &&Path| {
@@ -54,7 +54,7 @@ fn untrusted_writer(directory: &Path, reader: Reader) -> Option<String> {
         found.is_ok_and(|found| found.mode() & 0o1000 == 0 || found.uid() != 0)
     };
     let above = path.ancestors().skip(1).find(holds_ours)?;
-    reader.doubts_on_the_way(above)
+    reader.untrusted_on_the_way(above)
 }
 
 /// The result of opening the store.

@@ -14,5 +14,5 @@ mod side_socket;
 
 pub use address::{Address, BindError};
 pub use client::{Client, Unanswered};
-pub use server::{Deaf, Limits, RequestHandler, Server};
+pub use server::{AcceptFailing, Limits, RequestHandler, Server};
 pub use side_socket::SideSocket;

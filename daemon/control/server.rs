@@ -188,13 +188,13 @@ impl Server {
     /// `every`.
     ///
     /// # Errors
-    /// [`Deaf`] if a client waits for longer than `every` while the system accepts no connection.
+    /// [`AcceptFailing`] if a client waits for longer than `every` while the system accepts no connection.
     pub async fn serve(
         mut self,
         desk: Arc<dyn RequestHandler>,
         stopping: CancellationToken,
         (every, turns): (Duration, impl Fn()),
-    ) -> Result<(), Deaf> {
+    ) -> Result<(), AcceptFailing> {
         let tasks = tokio_util::task::TaskTracker::new();
         let mut beat = tokio::time::interval(every);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -219,7 +219,7 @@ impl Server {
                     // A restart does not help if the system refuses connections (`refuses.until` is set).
                     if before && is_waited_for && refuses.until.is_none() {
                         self.address.leave(&self.place);
-                        return Err(Deaf(every));
+                        return Err(AcceptFailing(every));
                     }
                     continue;
                 }
@@ -289,7 +289,7 @@ impl Server {
 /// An error of the server: it accepts no connections any more.
 #[derive(Debug, Error)]
 #[error("a connection has waited at the socket for {0:?} without being accepted")]
-pub struct Deaf(Duration);
+pub struct AcceptFailing(Duration);
 
 /// The state after a failed accept. The usual cause is a lack of file descriptors, which may end soon.
 #[derive(Debug, Default)]
@@ -314,7 +314,7 @@ impl Refuses {
 
     fn one(&mut self, error: &std::io::Error) {
         if self.until.is_none() {
-            tracing::error!(event = "deaf", %error, "no connections can be accepted at the socket; retrying");
+            tracing::error!(event = "accept_failed", %error, "no connections can be accepted at the socket; retrying");
         }
         self.until = Some(Instant::now() + TRY_AGAIN);
     }

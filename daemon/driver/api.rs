@@ -27,7 +27,7 @@ pub enum DriverEvent {
     /// An apply of a group run, or a group run that was cancelled, has ended; one outcome for each member.
     EndedParts(steadfast_engine::RunId, Vec<Outcome>),
     /// The journal has answered the requests with these tickets. The string is the reason if it could not record them.
-    Kept(Vec<u64>, Option<String>),
+    JournalReplies(Vec<u64>, Option<String>),
     /// Result of the overlap search of a plan: each vertex whose result other steps may change, with those steps.
     Foreseen(Vec<(VertexId, Vec<VertexId>)>),
     /// The secrets of this resource were read: the resource built with them, or the failure.

@@ -115,7 +115,7 @@ impl Driver {
             DriverEvent::Ended(run, outcome) => self.ended(run, outcome),
             DriverEvent::CheckedParts(run, verdicts) => self.checked_parts(run, verdicts),
             DriverEvent::EndedParts(run, outcomes) => self.ended_parts(run, outcomes),
-            DriverEvent::Kept(tickets, refused) => {
+            DriverEvent::JournalReplies(tickets, refused) => {
                 self.handle_journal_replies(&tickets, refused.as_deref());
             }
             DriverEvent::Swept => self.permission.end_cleanup(),
@@ -197,8 +197,8 @@ impl Driver {
                     self.watches.close(id);
                     self.values.rotation.settling.forget(id);
                 }
-                Action::Deafen(id) => self.watches.mute(id, true),
-                Action::Listen(id) => self.watches.mute(id, false),
+                Action::Mute(id) => self.watches.mute(id, true),
+                Action::Unmute(id) => self.watches.mute(id, false),
                 Action::Start(start) => {
                     self.runs.metrics.note_start(start.vertex);
                     self.start(start);

@@ -29,7 +29,7 @@ pub fn read_facts_file(path: &Path) -> Result<Value, FactsFileError> {
     let reader = Reader::here();
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     if reader.is_strict()
-        && let Some(doubt) = reader.doubts_on_the_way(&absolute)
+        && let Some(doubt) = reader.untrusted_on_the_way(&absolute)
     {
         let why = format!("the facts file {display} can be changed by another user: {doubt}");
         return Err(FactsFileError(why));

@@ -75,7 +75,7 @@ struct Room {
 /// Reads one file; the second value is a warning of a user who is not root.
 fn read_local(path: &Path, room: &mut Room) -> Result<(Value, Option<String>), String> {
     let reader = Reader::here();
-    let doubt = reader.doubts_on_the_way(path);
+    let doubt = reader.untrusted_on_the_way(path);
     let doubt = doubt.map(|doubt| format!("another user could change the file: {doubt}"));
     if let Some(doubt) = doubt.as_ref().filter(|_| reader.is_strict()) {
         return Err(doubt.clone());

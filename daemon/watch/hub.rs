@@ -181,7 +181,7 @@ impl WatchHub {
         state.vertices.reserve(all.len());
         state.work.arms.reserve(all.len());
         for (vertex, sources) in all {
-            state.deaf.remove(&vertex);
+            state.muted.remove(&vertex);
             abort(tasks.remove(&vertex));
             state.displace(vertex);
             state.order(vertex, sources);
@@ -195,7 +195,7 @@ impl WatchHub {
     pub fn disarm(&self, vertex: VertexId) {
         abort(self.shared.tasks().remove(&vertex));
         let mut state = self.shared.lock();
-        state.deaf.remove(&vertex);
+        state.muted.remove(&vertex);
         state.displace(vertex);
         let work = !state.work.is_empty();
         drop(state);
@@ -206,12 +206,12 @@ impl WatchHub {
 
     /// Suppresses the signals of a vertex until [`WatchHub::unmute`]: a check is due anyway.
     pub fn mute(&self, vertex: VertexId) {
-        self.shared.lock().deaf.insert(vertex);
+        self.shared.lock().muted.insert(vertex);
     }
 
     /// Reports the signals of a vertex again after [`WatchHub::mute`].
     pub fn unmute(&self, vertex: VertexId) {
-        self.shared.lock().deaf.remove(&vertex);
+        self.shared.lock().muted.remove(&vertex);
     }
 
     /// Walks every path again, to find changes without an event.

@@ -212,7 +212,7 @@ pub(super) struct WatchIndex {
     pub(super) by_path: HashMap<Arc<Path>, RouteId>,
     pub(super) vertices: HashMap<VertexId, Armed>,
     /// Muted vertices: no signals are sent for them.
-    pub(super) deaf: HashSet<VertexId>,
+    pub(super) muted: HashSet<VertexId>,
     pub(super) running: HashMap<VertexId, Vec<Running>>,
     /// The directory trees of recursive watches.
     pub(super) trees: HashMap<VertexId, Tree>,
@@ -386,7 +386,7 @@ impl WatchIndex {
         signal: fn(VertexId) -> Signal,
         signals: &mut Vec<Signal>,
     ) {
-        if !self.deaf.is_empty() && self.deaf.contains(&vertex) {
+        if !self.muted.is_empty() && self.muted.contains(&vertex) {
             return;
         }
         let signal = signal(vertex);

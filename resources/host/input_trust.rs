@@ -110,7 +110,7 @@ impl Reader {
     /// Returns a description of an untrusted user's access to an absolute path: to its object, or to a folder or
     /// link on the way. None if there is no object or no doubt.
     #[must_use]
-    pub fn doubts_on_the_way(self, path: &Path) -> Option<String> {
+    pub fn untrusted_on_the_way(self, path: &Path) -> Option<String> {
         self.follow_path(path)?.err()
     }
 

@@ -111,7 +111,7 @@ impl Host {
         }
         let reader = Reader::here();
         if reader.is_strict()
-            && let Some(doubt) = reader.doubts_on_the_way(path)
+            && let Some(doubt) = reader.untrusted_on_the_way(path)
         {
             let why = format!("could be replaced by another user\n{doubt}");
             return Err(refuse(&why).hint("make root the owner of all parent directories"));

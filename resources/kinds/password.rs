@@ -94,9 +94,9 @@ fn build(
     }
     let Some(length) = length.filter(|_| problems.is_empty()) else { return Err(problems) };
     let saved = fields.bool("saved").unwrap_or_default();
-    let doubts = doubt(length, charset.len()).into_iter().collect();
+    let warnings = doubt(length, charset.len()).into_iter().collect();
     let made = Mutex::default();
-    Ok(Arc::new(Password { length, charset, saved, exists: false, made, warnings: doubts }))
+    Ok(Arc::new(Password { length, charset, saved, exists: false, made, warnings }))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "at most 1024 characters of some millions")]

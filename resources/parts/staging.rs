@@ -51,7 +51,7 @@ pub(crate) fn guard_way(doing: &str, path: &Path) -> Result<(), Failure> {
 pub(crate) fn guard_way_for(doing: &str, path: &Path, user: Option<u32>) -> Result<(), Failure> {
     let Some(parent) = path.parent() else { return Ok(()) };
     let reader = Reader::here().on_behalf_of(user);
-    match reader.doubts_on_the_way(parent).filter(|_| reader.is_strict()) {
+    match reader.untrusted_on_the_way(parent).filter(|_| reader.is_strict()) {
         Some(doubt) => {
             let why = format!("another user could change {}", parent.display());
             Err(said(doing, path, &why).hint(format!("make root the owner: {doubt}")))

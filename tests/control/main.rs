@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use steadfast::api::{Data, PROTOCOL, Principal, Reply, ReplySink, Request};
 use steadfast::control::{
-    Address, BindError, Client, Deaf, Limits, RequestHandler, Server, Unanswered,
+    AcceptFailing, Address, BindError, Client, Limits, RequestHandler, Server, Unanswered,
 };
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -56,7 +56,7 @@ struct Listening {
     directory: TempDir,
     address: Address,
     stopping: CancellationToken,
-    served: tokio::task::JoinHandle<Result<(), Deaf>>,
+    served: tokio::task::JoinHandle<Result<(), AcceptFailing>>,
 }
 
 impl Listening {

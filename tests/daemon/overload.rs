@@ -183,14 +183,14 @@ fn no_room_for_callers_is_said_and_passes() {
     let socket = UnixStream::connect(host.path("state/control.socket")).expect("it listens");
     assert!(
         daemon
-            .wait_for("deaf")
+            .wait_for("accept_failed")
             .message
             .contains("no connections can be accepted at the socket; retrying"),
         "it is said"
     );
     may_open(Some(1024));
     host.ask_daemon(&["status"]).exits(0);
-    assert_eq!(daemon.count("deaf"), 1);
+    assert_eq!(daemon.count("accept_failed"), 1);
     drop(socket);
 }
 

@@ -119,7 +119,7 @@ fn completions_do_not_hang() {
         (output.exits(0).stdout.clone(), began.elapsed())
     };
     assert_eq!(complete().0, "");
-    let _deaf = UnixListener::bind(host.path("state/control.socket")).expect("bound");
+    let _silent = UnixListener::bind(host.path("state/control.socket")).expect("bound");
     let (names, took) = complete();
     assert_eq!(names, "");
     // The completion waits for 200 ms; the rest is the start of a process on a busy machine.

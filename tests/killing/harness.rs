@@ -331,9 +331,9 @@ impl Ground {
             std::thread::sleep(Duration::from_millis(2));
         }
         // A state interrupted at any point needs no repair.
-        let mut doubts = vec!["state_repaired", "state_unsound"];
-        doubts.extend(self.damage.is_none().then_some("read_only"));
-        let doubt = daemon.log().into_iter().find(|line| doubts.contains(&line.event.as_str()));
+        let mut problems = vec!["state_repaired", "state_unsound"];
+        problems.extend(self.damage.is_none().then_some("read_only"));
+        let doubt = daemon.log().into_iter().find(|line| problems.contains(&line.event.as_str()));
         assert!(doubt.is_none(), "{at}: {doubt:?}");
         let failed = daemon.count("failed");
         assert_eq!(failed, 0, "{at}: {:#?}", daemon.log());

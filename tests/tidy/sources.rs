@@ -122,6 +122,67 @@ fn is_word(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
 }
 
+/// Returns the identifiers and keywords of a source, without those of comments and of texts.
+pub(crate) fn identifiers(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        loop {
+            let start =
+                rest.find(|letter| is_word(letter) || matches!(letter, '/' | '"' | '\''))?;
+            rest = &rest[start..];
+            let length = match rest.as_bytes()[0] {
+                b'/' if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
+                b'/' => 1,
+                b'"' => text_length(rest),
+                b'\'' => character_length(rest),
+                _ => {
+                    let end = rest.find(|letter| !is_word(letter)).unwrap_or(rest.len());
+                    let (word, after) = rest.split_at(end);
+                    let hashes = after.len() - after.trim_start_matches('#').len();
+                    rest = after;
+                    if matches!(word, "r" | "br") && after[hashes..].starts_with('"') {
+                        rest = &after[hashes + raw_text_length(&after[hashes..], hashes)..];
+                        continue;
+                    }
+                    return Some(word);
+                }
+            };
+            rest = &rest[length..];
+        }
+    })
+}
+
+/// Returns the length of a text in quotes with escapes, at the start of these letters.
+fn text_length(text: &str) -> usize {
+    let mut letters = text.char_indices().skip(1);
+    while let Some((at, letter)) = letters.next() {
+        match letter {
+            '\\' => drop(letters.next()),
+            '"' => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+/// Returns the length of a raw text with this many hashes, from its opening quote.
+fn raw_text_length(text: &str, hashes: usize) -> usize {
+    let end = format!("\"{}", "#".repeat(hashes));
+    text[1..].find(&end).map_or(text.len(), |at| 1 + at + end.len())
+}
+
+/// Returns the length of a character in quotes; 1 for the quote of a lifetime.
+fn character_length(text: &str) -> usize {
+    let inner = &text[1..];
+    let end = if inner.starts_with('\\') {
+        inner.char_indices().skip(2).find(|(_, letter)| *letter == '\'').map(|(at, _)| at)
+    } else {
+        let end = inner.chars().next().map_or(0, char::len_utf8);
+        inner[end..].starts_with('\'').then_some(end)
+    };
+    end.map_or(1, |end| end + 2)
+}
+
 /// Fails with the list of all violations.
 #[track_caller]
 pub(crate) fn assert_none(rule: &str, wrong: &[String]) {
@@ -149,4 +210,11 @@ fn comments_and_unit_tests_do_not_ship() {
     let source = Source { path: "x.rs".to_owned(), text };
     assert_eq!(source.code(), "a(); \nlet c = \"http://d\";");
     assert_eq!(source.unit_tests(), "tests { e }");
+}
+
+#[test]
+fn texts_and_comments_have_no_identifiers() {
+    let code = "use a::{B as Kept}; // c\nKept(\"d \\\" e\", 'f', '\\'', '\\u{1F600}', &'g str), r#\"h \" i\"#);";
+    let names: Vec<_> = identifiers(code).collect();
+    assert_eq!(names, ["use", "a", "B", "as", "Kept", "Kept", "g", "str"]);
 }

@@ -1,6 +1,7 @@
 //! The words of the code: no identifier of the old dialect, and comments that can be read alone.
 
-use crate::sources::{assert_none, files};
+use crate::sources::{assert_none, files, identifiers};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
@@ -22,30 +23,15 @@ fn removed_words() -> Vec<(String, String)> {
     pairs.map(|(word, instead)| (word.to_owned(), instead.to_owned())).collect()
 }
 
-/// The name that a line defines: a type, a function, a module, a field or a variant.
-fn defined(line: &str) -> Option<&str> {
-    const KEYWORDS: [&str; 11] = [
-        "struct", "enum", "trait", "type", "fn", "const", "static", "mod", "async", "unsafe", "mut",
-    ];
-    let mut words = line.split_whitespace().filter(|word| !word.starts_with("pub"));
-    let first = words.find(|word| !KEYWORDS.contains(word))?;
-    let is_definition = line.split_whitespace().any(|word| KEYWORDS.contains(&word));
-    let end = first.find(|letter: char| !letter.is_alphanumeric() && letter != '_');
-    let (name, rest) = first.split_at(end.unwrap_or(first.len()));
-    (is_definition || matches!(rest, ":" | "," | "(")).then_some(name)
-}
-
 #[test]
 fn removed_identifiers_do_not_come_back() {
     let removed = removed_words();
     assert!(removed.len() > 40, "words.txt has {} words", removed.len());
     let mut wrong = Vec::new();
     for source in files(&["daemon", "resources", "tests", "benches"], ".rs") {
-        let code = source.code();
-        for name in code.lines().filter_map(defined) {
-            if let Some((word, instead)) = removed.iter().find(|(word, _)| word == name) {
-                wrong.push(format!("{}: `{word}` is now `{instead}`", source.path));
-            }
+        let used: BTreeSet<&str> = identifiers(&source.text).collect();
+        for (word, instead) in removed.iter().filter(|(word, _)| used.contains(word.as_str())) {
+            wrong.push(format!("{}: `{word}` is now `{instead}`", source.path));
         }
     }
     assert_none("expected the words of docs/glossary.md:", &wrong);

@@ -10,7 +10,7 @@ use crate::cli::output::out_json;
 use crate::cli::output::render;
 use crate::cli::{args, load_graph, output, state_dir};
 use crate::config::Options;
-use crate::plan::{Plan as Kept, StepCollector, Unusable};
+use crate::plan::{Plan as SavedPlan, StepCollector, Unusable};
 use crate::store::{SqliteStore, StoredState};
 use crate::workers::readers;
 use serde_json::Value;
@@ -86,7 +86,7 @@ fn once(args: &Plan, key: MintKey, runtime: &Runtime) -> Exit {
             return Exit::Failed;
         }
         let (paths, config) = (&args.graph.graphs, args.graph.config.as_deref());
-        let plan = Kept::new((&loaded, paths, config), &options, found.into_steps());
+        let plan = SavedPlan::new((&loaded, paths, config), &options, found.into_steps());
         if let Err(error) = plan.write(path) {
             let Unusable::File { why, .. } = &error else {
                 output::error(error.to_string(), None);

@@ -479,10 +479,10 @@ impl Validator<'_> {
 /// are checked again when a run of root uses them.
 pub(super) fn untrusted(paths: &[PathBuf]) -> Vec<Invalid> {
     let reader = Reader::here();
-    let doubts = paths.iter().filter_map(|path| reader.doubts_on_the_way(path));
+    let untrusted_paths = paths.iter().filter_map(|path| reader.untrusted_on_the_way(path));
     let invalid = |why: String| {
         Invalid::whole("another user could change a file that the resource reads or runs")
             .hint(format!("make the path writable only by root: {why}"))
     };
-    doubts.map(invalid).collect()
+    untrusted_paths.map(invalid).collect()
 }

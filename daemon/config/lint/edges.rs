@@ -61,9 +61,11 @@ impl Notifications {
 pub(super) fn advise(file: &File, notifications: &Notifications, findings: &mut Findings) {
     for (kind, item, name) in file.resources() {
         if let Some((key, targets)) = file.tree.entry(item, "notify") {
-            let is_deaf =
+            let ignores_refresh =
                 |target: &str| kind_of(target).is_some_and(|kind| refresh_action(kind).is_none());
-            for (node, target) in file.texts_of(targets).into_iter().filter(|it| is_deaf(it.1)) {
+            for (node, target) in
+                file.texts_of(targets).into_iter().filter(|it| ignores_refresh(it.1))
+            {
                 let what = format!("{} does nothing on a refresh", quoted(target));
                 let node = if file.tree.span(node).start == 0 { key } else { node };
                 let hint = "write `before` for the order alone";

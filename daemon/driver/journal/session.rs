@@ -39,7 +39,7 @@ impl SessionJournal {
     pub(in crate::driver) fn new(journal: Option<Journal>, inbox: Inbox<DriverEvent>) -> Self {
         let client = journal.map(|journal| {
             JournalClient::new(journal, move |tickets, refused| {
-                inbox.put(DriverEvent::Kept(tickets, refused));
+                inbox.put(DriverEvent::JournalReplies(tickets, refused));
             })
         });
         Self { client, write_failure: None, gave_up: false, pause_waiters: Vec::new() }
@@ -212,7 +212,7 @@ impl SessionJournal {
             inbox.take(&mut batch);
             for input in batch {
                 match input {
-                    DriverEvent::Kept(tickets, refused) => {
+                    DriverEvent::JournalReplies(tickets, refused) => {
                         drop(client.answered(&tickets, refused.as_deref()));
                     }
                     other => leftover.push(other),

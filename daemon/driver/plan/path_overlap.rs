@@ -220,12 +220,12 @@ impl<'w> ChangedPaths<'w> {
         (lead, name): (&Resolution, &Name),
         other: usize,
     ) -> bool {
-        let becomes = self.get(other).map(|other| &other.subject.after);
+        let after = self.get(other).map(|other| &other.subject.after);
         let is_beyond = matches!(name.0, Ground::Expected(_)) || lead.gap.as_ref() == Some(name);
         one.subject.is_settled
             && lead.gap.is_some()
             && is_beyond
-            && becomes == Some(&PathAfter::Directory)
+            && after == Some(&PathAfter::Directory)
     }
 }
 
@@ -299,14 +299,14 @@ mod tests {
     use std::os::unix::fs::symlink;
     use tempfile::TempDir;
 
-    fn subject(id: u32, path: PathBuf, act: PlannedEffect, becomes: PathAfter) -> PlannedPath {
+    fn subject(id: u32, path: PathBuf, act: PlannedEffect, after: PathAfter) -> PlannedPath {
         PlannedPath {
             id: VertexId(id),
             act,
             own: vec![path],
             reads: Vec::new(),
             holds: None,
-            after: becomes,
+            after,
             is_settled: act == PlannedEffect::Nothing,
             removes: false,
         }

@@ -69,7 +69,7 @@ pub fn removals(mut loaded: LoadedGraph, recalled: &StoredState) -> Vec<Arc<str>
 /// The planned treatment of one undeclared resource.
 enum Disposition {
     Forgotten(Option<String>),
-    Kept(Option<String>),
+    Retained(Option<String>),
     Removed,
 }
 
@@ -122,7 +122,7 @@ pub(in crate::driver) fn plan_removals(
                 plan.messages.extend(says.map(|says| (Arc::clone(&identity), says)));
                 plan.forget.push(identity);
             }
-            Disposition::Kept(says) => {
+            Disposition::Retained(says) => {
                 plan.messages.extend(says.map(|says| (Arc::clone(&identity), says)));
                 plan.keep.insert(identity);
             }
@@ -183,11 +183,11 @@ fn disposition(loaded: &LoadedGraph, owned: &Ownership, explicit: bool) -> Dispo
             "undeclared; the object was created by graph `{}`, whose load can remove it",
             owned.graph
         );
-        return Disposition::Kept(Some(says));
+        return Disposition::Retained(Some(says));
     }
     if !explicit {
         let says = "undeclared; pending removal: `steadfast reload` removes the object";
-        return Disposition::Kept(Some(says.to_owned()));
+        return Disposition::Retained(Some(says.to_owned()));
     }
     Disposition::Removed
 }
@@ -203,7 +203,7 @@ fn add_removal_vertex(
     let number = match loaded.remove(identity, (owned.thing, text)) {
         Ok(number) => number,
         Err(why) => {
-            return Disposition::Kept(Some(format!(
+            return Disposition::Retained(Some(format!(
                 "undeclared; the object cannot be removed: {why}"
             )));
         }
@@ -280,7 +280,7 @@ impl Claims {
                     "undeclared; the object is not removed while {} lies in it",
                     name(number)
                 );
-                return Some(Disposition::Kept(Some(says)));
+                return Some(Disposition::Retained(Some(says)));
             }
         }
         None

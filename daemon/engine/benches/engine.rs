@@ -46,8 +46,8 @@ impl Host {
             }
             Action::SavePause(_) => self.events.push_back(Event::PauseSaved),
             Action::Unwatch(_)
-            | Action::Deafen(_)
-            | Action::Listen(_)
+            | Action::Mute(_)
+            | Action::Unmute(_)
             | Action::Forget(..)
             | Action::Tell(_)
             | Action::Begin(_)

@@ -65,7 +65,7 @@ pub(crate) struct Contention {
     /// The reported culprit was already corrected once: later corrections wait until a summary is due.
     pub(crate) renamed: bool,
     /// Events of the vertex are not delivered: the vertex is dirty, and they would add no information.
-    pub(crate) deaf: bool,
+    pub(crate) muted: bool,
 }
 
 impl Contention {

@@ -81,7 +81,7 @@ impl Engine {
         let Some(fight) = self.fights.get_mut(&id).filter(|f| yields && f.not_before <= now) else {
             return;
         };
-        if fight.deaf {
+        if fight.muted {
             fight.not_before = now.after(Meta::REVERSAL_WINDOW);
             self.listen(id);
         } else {
@@ -103,13 +103,13 @@ impl Engine {
         let waits = vertex.run().is_none() && vertex.watch == Watch::Established;
         let later = self.is_delayed(id).is_some() || matches!(vertex.phase, Phase::Delayed(_));
         let waits = waits && vertex.causes.any() && later;
-        let Some(fight) = self.fights.get_mut(&id).filter(|f| waits && !f.deaf) else { return };
+        let Some(fight) = self.fights.get_mut(&id).filter(|f| waits && !f.muted) else { return };
         // A vertex that is not a command, undone while none of our runs was writing, was undone by somebody else.
         let told = fight.party.is_some() && !command && fight.round.suspects.is_empty();
         if !(fight.round.says_all(true) || yields || told) {
             return;
         }
-        fight.deaf = true;
+        fight.muted = true;
         // A vertex that yields makes no repair, so the next event has to trigger the summary.
         let mut lasts = None;
         if yields {
@@ -119,7 +119,7 @@ impl Engine {
             }
             lasts = fight.next_notice(id, now);
         }
-        self.out.push(Action::Deafen(id));
+        self.out.push(Action::Mute(id));
         if let Some(summary) = lasts {
             self.tell_in_turn(id, summary);
         }
@@ -129,9 +129,9 @@ impl Engine {
     /// Delivers the events of a vertex again.
     pub(crate) fn listen(&mut self, id: VertexId) {
         if let Some(fight) = self.fights.get_mut(&id)
-            && std::mem::take(&mut fight.deaf)
+            && std::mem::take(&mut fight.muted)
         {
-            self.out.push(Action::Listen(id));
+            self.out.push(Action::Unmute(id));
         }
     }
 

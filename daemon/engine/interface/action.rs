@@ -14,11 +14,11 @@ pub enum Action {
     Watch(VertexId),
     /// Close the watch of a vertex.
     Unwatch(VertexId),
-    /// Stop delivering the events of a vertex until [`Action::Listen`]: the vertex will be checked after that in any
+    /// Stop delivering the events of a vertex until [`Action::Unmute`]: the vertex will be checked after that in any
     /// case (E-20).
-    Deafen(VertexId),
-    /// Deliver the events of a vertex again, after [`Action::Deafen`].
-    Listen(VertexId),
+    Mute(VertexId),
+    /// Deliver the events of a vertex again, after [`Action::Mute`].
+    Unmute(VertexId),
     /// Check a vertex. The driver replies with `Checked`.
     Start(Start),
     /// Record the start of a change. The driver replies with `Begun` or `Refused`.

@@ -340,7 +340,7 @@ fn e20_values_that_come_are_no_fight() {
 fn e20_the_last_of_two_quick_changes_lost() {
     let mut world = fought(Shape::of(1), 0);
     undo(&mut world, 0);
-    assert!(!world.step(&Step::Changed(v(0))), "it is deaf: a check follows whatever comes");
+    assert!(!world.step(&Step::Changed(v(0))), "it is muted: a check follows whatever comes");
     world.steps(&[Step::Wait(ms(1000))]);
     assert_eq!(started(&world), [0]);
     assert!(world.step(&Step::Changed(v(0))), "it listens before the check starts");

@@ -61,7 +61,7 @@ pub(crate) struct World {
     pub(crate) brake: Option<u32>,
     pub(crate) open: BTreeSet<WindowId>,
     /// The vertices whose events are not delivered.
-    pub(crate) deaf: BTreeSet<VertexId>,
+    pub(crate) muted: BTreeSet<VertexId>,
     pub(crate) oracle: Oracle,
     pub(crate) twin: Twin,
     /// The notices of this session and the earlier ones.
@@ -106,7 +106,7 @@ impl World {
             stopped: false,
             brake: None,
             open: BTreeSet::new(),
-            deaf: BTreeSet::new(),
+            muted: BTreeSet::new(),
             oracle: Oracle::new(slots, one_shot),
             twin: Twin::default(),
             told: Vec::new(),
@@ -248,7 +248,7 @@ impl World {
     /// Changes a vertex from outside: the event is delivered only if a watch is open.
     fn changed(&mut self, id: VertexId) -> bool {
         self.watches.get(&id) == Some(&Watch::Open)
-            && !self.deaf.contains(&id)
+            && !self.muted.contains(&id)
             && self.deliver(Event::Changed(id))
     }
 
@@ -312,7 +312,7 @@ impl World {
         (self.engine, self.twin) = (self.fresh(), Twin::default());
         let parked = self.oracle.books.parked.clone();
         self.oracle.crashed();
-        self.deaf.clear();
+        self.muted.clear();
         self.runs.clear();
         self.watches.clear();
         self.running = None;
@@ -385,13 +385,13 @@ impl World {
             }
             Action::Unwatch(id) => {
                 self.watches.remove(id);
-                self.deaf.remove(id);
+                self.muted.remove(id);
             }
-            Action::Deafen(id) => {
-                self.deaf.insert(*id);
+            Action::Mute(id) => {
+                self.muted.insert(*id);
             }
-            Action::Listen(id) => {
-                self.deaf.remove(id);
+            Action::Unmute(id) => {
+                self.muted.remove(id);
             }
             Action::Start(start) => {
                 let run = Run { start: *start, station: Station::Check, cancelled: false };

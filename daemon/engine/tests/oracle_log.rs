@@ -190,11 +190,11 @@ pub(crate) struct Fight {
     /// With `yield`: the end of the wait since its last event was discarded, or since events are delivered again.
     pub(crate) turned: Option<Tick>,
     /// With `yield`: the earliest end of the quiet time.
-    pub(crate) listens: Option<Tick>,
+    pub(crate) unmuted_until: Option<Tick>,
     /// A request in this turn ends the contention without a quiet time.
     pub(crate) excused: bool,
     /// Events of the vertex are not delivered.
-    pub(crate) deaf: bool,
+    pub(crate) muted: bool,
     /// The run that the engine shows.
     pub(crate) runs: Option<RunId>,
     /// The engine shows the contention.

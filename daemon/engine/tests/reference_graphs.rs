@@ -63,7 +63,7 @@ impl Plain {
             Action::Begin(_) | Action::Apply(..) | Action::End(_) | Action::Cancel(..) => {
                 panic!("nothing is applied here: {action:?}")
             }
-            Action::Deafen(_) | Action::Listen(_) => None,
+            Action::Mute(_) | Action::Unmute(_) => None,
             Action::Unwatch(_) | Action::Forget(..) | Action::Tell(_) => None,
         }
     }

@@ -103,7 +103,7 @@ fn fresh(path: &Path) -> io::Result<File> {
     let reader = Reader::here();
     // A refused file must not be created.
     if reader.is_strict()
-        && let Some(doubt) = path.parent().and_then(|above| reader.doubts_on_the_way(above))
+        && let Some(doubt) = path.parent().and_then(|above| reader.untrusted_on_the_way(above))
     {
         let why = format!("{}: another user could change the file: {doubt}", printable(path));
         return Err(io::Error::other(why));

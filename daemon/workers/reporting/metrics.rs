@@ -205,7 +205,7 @@ fn metrics_tcp(shared: &Arc<Shared>, address: SocketAddr, most: u32) -> Manifold
 /// Returns the reason for which another user can change a file that root writes; a directory of the exporter is one.
 fn find_doubt(path: &Path) -> Option<String> {
     let reader = Reader::here();
-    let doubt = reader.doubts_on_the_way(path.parent()?);
+    let doubt = reader.untrusted_on_the_way(path.parent()?);
     doubt.filter(|_| reader.is_strict())
 }
 

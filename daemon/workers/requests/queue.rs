@@ -145,7 +145,7 @@ mod tests {
         requests.put(pause("not taken"));
         requests.put(DriverEvent::Graph { graph: Err(LoadError::NoneYet), operator: true });
         requests.put(DriverEvent::Stop(Duration::ZERO));
-        first.put(DriverEvent::Kept(vec![1], None));
+        first.put(DriverEvent::JournalReplies(vec![1], None));
         let rest = requests.detach(&first);
         assert_eq!(rest.len(), 2, "what is only its");
         requests.put(DriverEvent::Resume);

@@ -50,8 +50,8 @@ fn check_trust(path: &Path) -> Result<(), WorldError> {
     }
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     // The database may not exist yet: nobody else may make it first.
-    let above = path.parent().and_then(|above| reader.doubts_on_the_way(above));
-    match above.or_else(|| reader.doubts_on_the_way(&path)) {
+    let above = path.parent().and_then(|above| reader.untrusted_on_the_way(above));
+    match above.or_else(|| reader.untrusted_on_the_way(&path)) {
         Some(doubt) => {
             let what = format!("another user could write the world: {doubt}");
             Err(WorldError::Denied(what))

@@ -305,9 +305,9 @@ fn trusted_keys(folder: &Path) -> Result<Vec<[u8; 32]>, BundleFailure> {
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         if path.extension().is_some_and(|extension| extension == "pub") {
-            let doubts =
-                steadfast_resources::host::input_trust::Reader::here().doubts_on_the_way(&path);
-            if let Some(why) = doubts {
+            let untrusted_paths =
+                steadfast_resources::host::input_trust::Reader::here().untrusted_on_the_way(&path);
+            if let Some(why) = untrusted_paths {
                 return Err(BundleFailure::UntrustedKey { path, why });
             }
             texts.push(std::fs::read_to_string(&path).map_err(failed)?);

@@ -27,7 +27,7 @@ pub use objects::remove::Reach;
 pub use paths::directory_identity::{Directory, DirectoryIds};
 pub use paths::entry::{Entry, EntryStat, SET_ID, SET_UID};
 pub use paths::path_forecast::{Coming, End, Ground, Name, Resolution, Resolver, Thing};
-pub use paths::protected_paths::{is_purgeable, is_sacred};
+pub use paths::protected_paths::{is_protected_path, is_purgeable};
 pub use paths::tree_walk::{DirWalk, Entered};
 pub use prior_state::enclosure::RestoredDirectories;
 pub use prior_state::record::{Noted, PendingNote, denies_others};

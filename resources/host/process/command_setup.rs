@@ -205,7 +205,7 @@ fn find(name: &str, declared: Option<&str>, cwd: &Path) -> Result<PathBuf, Failu
 /// Rejects a program that another user could change if root would run it (S-11); a command's own user may
 /// change the program.
 fn require_trusted(program: &Path, reader: Reader) -> Result<(), Failure> {
-    let Some(doubt) = reader.doubts_on_the_way(program).filter(|_| reader.is_strict()) else {
+    let Some(doubt) = reader.untrusted_on_the_way(program).filter(|_| reader.is_strict()) else {
         return Ok(());
     };
     let said = format!("program {}: another user could change the file\n{doubt}", shown(program));

@@ -2,7 +2,7 @@
 
 use super::fault::Fault;
 use super::jobs::Board;
-use super::own_change_filter::{Hushes, Seen};
+use super::own_change_filter::{OwnChanges, Seen};
 use super::signals;
 use super::signals::{Happening, Signal, Sink};
 use futures_util::StreamExt as _;
@@ -47,7 +47,7 @@ pub(super) struct Shared {
 struct Inner {
     why: Option<String>,
     board: Board,
-    hushes: Hushes,
+    own_changes: OwnChanges,
     sinks: Vec<(u64, Sink)>,
     last: u64,
 }
@@ -182,13 +182,13 @@ impl Shared {
     }
 
     /// Calls a function with the units that runs are changing; its events are reported at once.
-    pub(super) fn hushes<T>(
+    pub(super) fn own_changes<T>(
         &self,
-        work: impl FnOnce(&mut Hushes, &mut dyn FnMut(Happening<'_>)) -> T,
+        work: impl FnOnce(&mut OwnChanges, &mut dyn FnMut(Happening<'_>)) -> T,
     ) -> T {
         let mut inner = self.lock();
-        let Inner { hushes, sinks, .. } = &mut *inner;
-        work(hushes, &mut |happening| {
+        let Inner { own_changes, sinks, .. } = &mut *inner;
+        work(own_changes, &mut |happening| {
             for (_, sink) in &*sinks {
                 sink(happening);
             }
@@ -219,15 +219,15 @@ impl Shared {
     fn take_in(&self, message: &Message) -> bool {
         let Some(news) = signals::read(message) else { return true };
         let at = Seen::at(message);
-        self.hushes(|hushes, tell| match &news {
+        self.own_changes(|own_changes, tell| match &news {
             Signal::Left => {}
-            Signal::Job { unit, .. } => hushes.job_ended(unit),
+            Signal::Job { unit, .. } => own_changes.job_ended(unit),
             Signal::Unit { path, activity } => {
-                let known = hushes.is_known(path, None, at);
+                let known = own_changes.is_known(path, None, at);
                 tell(Happening::Unit { path, activity: *activity, known });
             }
             Signal::New { name, path } => {
-                let known = hushes.is_known(path, Some(name), at);
+                let known = own_changes.is_known(path, Some(name), at);
                 tell(Happening::New { name, path, known });
             }
             Signal::Removed { name, path } => {

@@ -26,15 +26,15 @@ impl Seen {
 
 /// The units that runs are changing, or have changed lately.
 #[derive(Debug)]
-pub(super) struct Hushes<S = Seen> {
+pub(super) struct OwnChanges<S = Seen> {
     last: u64,
-    active: Vec<Hushed<S>>,
+    active: Vec<Muted<S>>,
     /// The position up to which all events are known, by object path.
     known: HashMap<String, S>,
 }
 
 #[derive(Debug)]
-struct Hushed<S> {
+struct Muted<S> {
     number: u64,
     name: String,
     path: Option<String>,
@@ -44,41 +44,41 @@ struct Hushed<S> {
     jobs: usize,
 }
 
-impl<S> Default for Hushes<S> {
+impl<S> Default for OwnChanges<S> {
     fn default() -> Self {
         Self { last: 0, active: Vec::new(), known: HashMap::new() }
     }
 }
 
-impl<S: Copy + Ord> Hushes<S> {
+impl<S: Copy + Ord> OwnChanges<S> {
     fn begin(&mut self, name: &str, path: Option<String>) -> u64 {
         self.last += 1;
         let number = self.last;
-        self.active.push(Hushed { number, name: name.to_owned(), path, last: None, jobs: 0 });
+        self.active.push(Muted { number, name: name.to_owned(), path, last: None, jobs: 0 });
         number
     }
 
     /// Counts a finished job of any client.
     pub(super) fn job_ended(&mut self, unit: &str) {
-        for hushed in self.active.iter_mut().filter(|hushed| hushed.name == unit) {
-            hushed.jobs += 1;
+        for muted in self.active.iter_mut().filter(|muted| muted.name == unit) {
+            muted.jobs += 1;
         }
     }
 
     fn jobs(&self, number: u64) -> usize {
-        let hushed = self.active.iter().find(|hushed| hushed.number == number);
-        hushed.map_or(0, |hushed| hushed.jobs)
+        let muted = self.active.iter().find(|muted| muted.number == number);
+        muted.map_or(0, |muted| muted.jobs)
     }
 
     /// Returns true if a run knows the event; some events carry the name of the unit.
     pub(super) fn is_known(&mut self, path: &str, name: Option<&str>, at: S) -> bool {
-        let hushed = self.active.iter_mut().find(|hushed| match &hushed.path {
+        let muted = self.active.iter_mut().find(|muted| match &muted.path {
             Some(known) => known == path,
-            None => name == Some(&*hushed.name),
+            None => name == Some(&*muted.name),
         });
-        if let Some(hushed) = hushed {
-            hushed.path = Some(path.to_owned());
-            hushed.last = Some(at);
+        if let Some(muted) = muted {
+            muted.path = Some(path.to_owned());
+            muted.last = Some(at);
             return true;
         }
         match self.known.get(path) {
@@ -93,13 +93,13 @@ impl<S: Copy + Ord> Hushes<S> {
 
     /// Ends a run. Returns the object whose suppressed event must be reported, if there is one.
     fn end(&mut self, number: u64, upto: Option<S>) -> Option<String> {
-        let at = self.active.iter().position(|hushed| hushed.number == number)?;
-        let hushed = self.active.swap_remove(at);
-        let path = hushed.path?;
+        let at = self.active.iter().position(|muted| muted.number == number)?;
+        let muted = self.active.swap_remove(at);
+        let path = muted.path?;
         if let Some(upto) = upto {
             self.known.insert(path.clone(), upto);
         }
-        (hushed.last > upto).then_some(path)
+        (muted.last > upto).then_some(path)
     }
 }
 
@@ -124,14 +124,14 @@ impl OwnChange {
     pub async fn is_disturbed(&self, seen: Option<Seen>) -> bool {
         let Some(seen) = seen else { return true };
         self.shared.taken_in(seen).await;
-        self.shared.hushes(|hushes, _| hushes.jobs(self.number)) > 1
+        self.shared.own_changes(|own_changes, _| own_changes.jobs(self.number)) > 1
     }
 }
 
 impl Drop for OwnChange {
     fn drop(&mut self) {
-        self.shared.hushes(|hushes, tell| {
-            if let Some(path) = hushes.end(self.number, self.upto) {
+        self.shared.own_changes(|own_changes, tell| {
+            if let Some(path) = own_changes.end(self.number, self.upto) {
                 tell(Happening::Unit { path: &path, activity: None, known: false });
             }
         });
@@ -144,37 +144,37 @@ impl Systemd {
         let link = self.link(bus).await?;
         let path = self.find(bus, name).await?;
         let shared = Arc::clone(link.shared());
-        let number = shared.hushes(|hushes, _| hushes.begin(name, path));
+        let number = shared.own_changes(|own_changes, _| own_changes.begin(name, path));
         Ok(OwnChange { shared, number, upto: None })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Hushes;
+    use super::OwnChanges;
 
     #[test]
     fn changes_seen_by_a_run_are_not_reported() {
-        let mut hushes = Hushes::default();
-        let run = hushes.begin("a.service", None);
-        assert!(!hushes.is_known("/b", Some("b.service"), 1), "another unit");
-        assert!(hushes.is_known("/a", Some("a.service"), 1));
-        assert!(hushes.is_known("/a", None, 1));
-        assert_eq!(hushes.end(run, Some(1)), None);
-        assert!(hushes.is_known("/a", None, 1), "it was under way still");
-        assert!(!hushes.is_known("/a", None, 2));
-        assert!(!hushes.is_known("/a", None, 1), "what was known is forgotten then");
+        let mut own_changes = OwnChanges::default();
+        let run = own_changes.begin("a.service", None);
+        assert!(!own_changes.is_known("/b", Some("b.service"), 1), "another unit");
+        assert!(own_changes.is_known("/a", Some("a.service"), 1));
+        assert!(own_changes.is_known("/a", None, 1));
+        assert_eq!(own_changes.end(run, Some(1)), None);
+        assert!(own_changes.is_known("/a", None, 1), "it was under way still");
+        assert!(!own_changes.is_known("/a", None, 2));
+        assert!(!own_changes.is_known("/a", None, 1), "what was known is forgotten then");
     }
 
     #[test]
     fn changes_after_the_last_check_and_interrupted_runs_are_reported() {
-        let mut hushes = Hushes::default();
+        let mut own_changes = OwnChanges::default();
         for upto in [Some(1), None] {
-            let run = hushes.begin("a.service", Some("/a".to_owned()));
-            assert!(hushes.is_known("/a", None, 2));
-            assert_eq!(hushes.end(run, upto).as_deref(), Some("/a"));
+            let run = own_changes.begin("a.service", Some("/a".to_owned()));
+            assert!(own_changes.is_known("/a", None, 2));
+            assert_eq!(own_changes.end(run, upto).as_deref(), Some("/a"));
         }
-        let run = hushes.begin("a.service", Some("/a".to_owned()));
-        assert_eq!(hushes.end(run, None), None, "nothing happened");
+        let run = own_changes.begin("a.service", Some("/a".to_owned()));
+        assert_eq!(own_changes.end(run, None), None, "nothing happened");
     }
 }

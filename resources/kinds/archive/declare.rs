@@ -3,7 +3,7 @@
 use super::entries::Destination;
 use super::{Archive, Directory, Format, Origin, undo};
 use crate::escape::short;
-use crate::host::files::is_sacred;
+use crate::host::files::is_protected_path;
 use crate::kind::{Fields, Invalid, Place};
 use crate::parts::download::{Download, read_checksum};
 use crate::parts::field_reader::{bounded, normal_path};
@@ -34,7 +34,7 @@ pub(super) fn build(
 ) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
     let mut reader = FieldReader::new(fields);
     let path = reader.path("path", name);
-    let is_free = !is_sacred(&path);
+    let is_free = !is_protected_path(&path);
     let problem =
         ("expected a directory of its own, found a protected one", "for example /opt/app");
     reader.require(is_free, "path", problem);

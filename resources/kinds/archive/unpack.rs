@@ -262,7 +262,8 @@ impl Source {
             let owner = owner.map(|name| files.accounts().number(AccountKind::User, name));
             let owner = owner.transpose().map_err(Fault::refused)?;
             let reader = Reader::here().on_behalf_of(owner);
-            let doubt = reader.doubts_on_the_way(from).or_else(|| reader.doubts_seen(from, &seen));
+            let doubt =
+                reader.untrusted_on_the_way(from).or_else(|| reader.doubts_seen(from, &seen));
             if let Some(doubt) = doubt.filter(|_| reader.is_strict() && !self.has_sum) {
                 let mut failure = refused("another user can change the archive");
                 failure.what.push_str(&format!("\n{doubt}"));

@@ -4,7 +4,7 @@ use crate::dependency::Need;
 use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
-use crate::host::files::{Fault, Files, is_sacred, said};
+use crate::host::files::{Fault, Files, is_protected_path, said};
 use crate::kind::{Fields, Invalid, Value};
 use crate::parts::{FieldReader, Managed, ValueSet, WriteFailure};
 use crate::permit::Permit;
@@ -56,7 +56,7 @@ pub(super) fn build(name: &str, fields: Fields) -> Result<Arc<dyn Resource>, Vec
     reader.exclude(&["dirname", "basename", "state", "backup"], "a hard link has a path only");
     let path = reader.path("path", name);
     let target = reader.path("hardlink", "/");
-    let is_free = !is_sacred(&path) && path != target;
+    let is_free = !is_protected_path(&path) && path != target;
     let problem = ("expected a path of its own", "for example /srv/second/name");
     reader.require(is_free, "path", problem);
     let force = reader.fields.bool("force").unwrap_or_default();

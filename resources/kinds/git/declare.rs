@@ -3,7 +3,7 @@
 use super::{Tree, undo};
 use crate::escape::short;
 use crate::failure::Failure;
-use crate::host::files::is_sacred;
+use crate::host::files::is_protected_path;
 use crate::kind::{Fields, Invalid, LONGEST_SPAN, Place, Restoring, Value};
 use crate::parts::shell_words::shell_word;
 use crate::parts::whole_file::absent_tree;
@@ -25,7 +25,7 @@ pub(super) fn build(
     let path = reader.path("path", name);
     let problem =
         ("expected a directory of its own, found a protected one", "for example /srv/app");
-    reader.require(!is_sacred(&path), "path", problem);
+    reader.require(!is_protected_path(&path), "path", problem);
     if !reader.is_present() {
         let force = reader.fields.bool("force").unwrap_or_default();
         reader.finish(())?;

@@ -311,13 +311,13 @@ fn guard_tree(files: &Files, path: &Path, user: Option<&str>) -> Result<(), Fail
     let look = || files.open_entry(path)?.map(|entry| entry.look()).transpose();
     let seen = look().map_err(|fault| files.trouble(fault, path))?.flatten();
     let is_link = seen.is_some_and(|seen| seen.kind == FileType::Symlink);
-    if let Some(doubt) = reader.doubts_on_the_way(path).filter(|_| is_link) {
+    if let Some(doubt) = reader.untrusted_on_the_way(path).filter(|_| is_link) {
         let failure = said("read", path, "it is a link that another user can change");
         return Err(failure.hint(format!("declare the target of the link ({doubt})")));
     }
     // git runs the programs that the configuration of the repository names, such as filters.
     let mut configuration = [".git/config", ".git/config.worktree"].into_iter();
-    match configuration.find_map(|name| reader.doubts_on_the_way(&path.join(name))) {
+    match configuration.find_map(|name| reader.untrusted_on_the_way(&path.join(name))) {
         Some(doubt) => {
             let why = "another user can change the configuration of the repository";
             let hint = format!("git runs programs that it names; close it to others: {doubt}");

@@ -3,7 +3,7 @@
 use super::{User, expiry};
 use crate::failure::Failure;
 use crate::host::Host;
-use crate::host::files::is_sacred;
+use crate::host::files::is_protected_path;
 use crate::host::tables::{AccountTables, PasswdRow};
 use crate::parts::WriteFailure;
 use crate::parts::account_tools::{run_tool, words};
@@ -106,7 +106,7 @@ impl User {
         if !(self.manages_home && self.removes_home) {
             return Ok(words(&["userdel", &self.name]));
         }
-        if is_sacred(Path::new(&row.home)) {
+        if is_protected_path(Path::new(&row.home)) {
             let what = bounded(format!("the home directory {} is never removed", row.home));
             let trouble = Failure::new(what).hint("omit `remove_home`: the path is protected");
             return Err(WriteFailure::untouched(trouble));

@@ -2,7 +2,7 @@
 
 use super::{User, expiry};
 use crate::escape::short;
-use crate::host::files::is_sacred;
+use crate::host::files::is_protected_path;
 use crate::kind::{Fields, Invalid, Place};
 use crate::parts::FieldReader;
 use crate::parts::Managed;
@@ -68,7 +68,7 @@ fn contradictions(user: &User, reader: &mut FieldReader) {
     reader.require(!user.shares_uid || user.uid.is_some(), "allowduplicateuid", message);
     let message = ("`remove_home` needs `manage_home: true`", "set both, or omit `remove_home`");
     reader.require(!user.removes_home || user.manages_home, "remove_home", message);
-    let is_protected = user.home.as_ref().is_some_and(|home| is_sacred(Path::new(home)));
+    let is_protected = user.home.as_ref().is_some_and(|home| is_protected_path(Path::new(home)));
     let message =
         ("the home directory is a protected path, which is never removed", "omit `remove_home`");
     reader.require(!user.removes_home || !is_protected, "remove_home", message);

@@ -100,8 +100,8 @@ fn absent_stands_beside_the_other_fields() {
 #[test]
 fn recurse_alone_is_a_warning() {
     let tree = build("file", "/srv/x/", &[("recurse", "true")]).expect("valid");
-    let doubts: Vec<_> = tree.footprint().warnings.iter().map(|doubt| doubt.field).collect();
-    assert_eq!(doubts, [Some("recurse")]);
+    let warnings: Vec<_> = tree.footprint().warnings.iter().map(|doubt| doubt.field).collect();
+    assert_eq!(warnings, [Some("recurse")]);
 }
 
 /// S-10: modes are octal with a leading zero or symbolic; a bare number is rejected.
@@ -129,7 +129,7 @@ fn owners_by_name_or_number() {
 
 /// S-15: a declaration that would remove a protected path is rejected on load, in every spelling.
 #[test]
-fn sacred_paths_are_refused_at_load() {
+fn protected_paths_are_refused_at_load() {
     for path in ["/", "//", "/.", "/./", "/etc", "/etc/", "//etc", "/home", "/usr", "/var/lib"] {
         let given = [("state", "absent"), ("force", "true")];
         assert_eq!(fields(path, &given), [Some("path")], "{path}");
@@ -204,14 +204,14 @@ fn a_mode_that_makes_a_whole_tree_executable_is_doubted() {
 
 #[test]
 fn only_who_holds_what_is_below_minds_what_others_declare_there() {
-    let minds = |given: &[(&str, &str)]| {
+    let purge_root = |given: &[(&str, &str)]| {
         let file = build("file", "/a/", given).unwrap();
         file.footprint().purge_root
     };
-    assert_eq!(minds(&[]), None);
-    assert_eq!(minds(&[("mode", "0755")]), None);
-    assert_eq!(minds(&[("purge", "true")]), Some("/a".into()));
-    assert_eq!(minds(&[("recurse", "true"), ("owner", "12")]), Some("/a".into()));
+    assert_eq!(purge_root(&[]), None);
+    assert_eq!(purge_root(&[("mode", "0755")]), None);
+    assert_eq!(purge_root(&[("purge", "true")]), Some("/a".into()));
+    assert_eq!(purge_root(&[("recurse", "true"), ("owner", "12")]), Some("/a".into()));
 }
 
 #[test]

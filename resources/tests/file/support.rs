@@ -166,14 +166,14 @@ pub(crate) fn mount(arguments: &[&str], at: &Path) {
 /// Mounts a protected directory under another name: an empty file system of the test, with `bin` and `share`,
 /// is mounted over `/usr/local` and at `at`. Only the thread of the test sees these mounts, and they end with
 /// the thread.
-pub(crate) fn mount_sacred(at: &Path) {
+pub(crate) fn mount_protected(at: &Path) {
     let flags = nix::sched::CloneFlags::CLONE_NEWNS;
     nix::sched::unshare(flags).expect("a mount namespace of its own");
     mount(&["--make-rprivate"], Path::new("/"));
-    let sacred = Path::new("/usr/local");
-    mount(&["-t", "tmpfs", "none"], sacred);
+    let protected = Path::new("/usr/local");
+    mount(&["-t", "tmpfs", "none"], protected);
     for name in ["bin", "share"] {
-        std::fs::create_dir(sacred.join(name)).expect("a directory");
+        std::fs::create_dir(protected.join(name)).expect("a directory");
     }
     mount(&["--bind", "/usr/local"], at);
     mount(&["-o", "remount,bind,ro"], at);

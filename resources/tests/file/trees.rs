@@ -304,11 +304,11 @@ fn a_backup_keeps_what_a_tree_replaces_and_purges() {
 
 /// S-15: neither mounts nor protected directories are purged.
 #[test]
-fn neither_mounts_nor_sacred_directories_are_purged() {
+fn neither_mounts_nor_protected_directories_are_purged() {
     let garden = Garden::new();
     let top = garden.target();
     plant(&top, &["mount/", "root/", "stray"]);
-    mount_sacred(&top.join("root"));
+    mount_protected(&top.join("root"));
     mount(&["-t", "tmpfs", "none"], &top.join("mount"));
     plant(&top.join("mount"), &["precious"]);
     let held = garden.held(&[("purge", "true"), ("recurse", "true")]);
@@ -320,7 +320,7 @@ fn neither_mounts_nor_sacred_directories_are_purged() {
     let (left, owned) = (precious.exists(), owner(&precious).0);
     // A directory of the host under another name.
     let root = file(format!("{}/", top.join("root").display()), &[("purge", "true")]);
-    let sacred = hold(&garden.host, &root);
+    let refusal = hold(&garden.host, &root);
     unmount(&top.join("mount"));
     unmount(&top.join("root"));
     assert!(left && owned == 0);
@@ -331,8 +331,8 @@ fn neither_mounts_nor_sacred_directories_are_purged() {
         other => format!("{other:?}"),
     };
     assert!(words(copied).contains("the path is a mount point"));
-    let sacred = words(sacred);
-    assert!(sacred.contains("is protected"), "{sacred}");
+    let refusal = words(refusal);
+    assert!(refusal.contains("is protected"), "{refusal}");
     for path in ["/", "/etc/", "/usr/", "/usr/bin/", "/home/", "/var/", "/var/lib/"] {
         for given in [vec![("purge", "true")], vec![("recurse", "true"), ("mode", "0644")]] {
             let wrong = build("file", path, &given).unwrap_err();

@@ -30,9 +30,9 @@ fn more_input_than_a_pipe_holds_is_no_deadlock() {
     let mut cat = command(&["cat"]);
     cat.stdin = Some("0123456789abcdef".repeat(32 * 1024).into());
     assert_eq!(output(&cat), cat.stdin.clone().unwrap().reveal());
-    let mut deaf = command(&["true"]);
-    deaf.stdin.clone_from(&cat.stdin);
-    assert_eq!(output(&deaf), "", "a child that does not read is no trouble");
+    let mut no_reader = command(&["true"]);
+    no_reader.stdin.clone_from(&cat.stdin);
+    assert_eq!(output(&no_reader), "", "a child that does not read is no trouble");
     let shown = format!("{cat:?}");
     assert!(!shown.contains("0123456789"), "S-6: what it reads is not shown");
 }

@@ -115,7 +115,7 @@ fn a_name_may_have_an_architecture() {
     let native = format!("native:{own}");
     let any = format!("any:{own}");
     let (here, there) = (format!("both:{own}"), format!("both:{other}"));
-    let becomes = |packages: &[(&str, &str)]| {
+    let converges_to = |packages: &[(&str, &str)]| {
         host.declare(packages);
         let (code, said) = host.apply();
         assert_eq!(code, 0, "{said}");
@@ -123,16 +123,20 @@ fn a_name_may_have_an_architecture() {
         assert!(code == 0 && again.contains(" 0 changed"), "F-17: {again}");
         said
     };
-    becomes(&[(&native, "state: \"1\""), (&any, ""), (&here, ""), (&there, "")]);
+    converges_to(&[(&native, "state: \"1\""), (&any, ""), (&here, ""), (&there, "")]);
     assert_eq!((host.package("native"), host.package("any")), ("ii  1".into(), "ii  1".into()));
     assert_eq!((host.package(&here), host.package(&there)), ("ii  1".into(), "ii  1".into()));
-    becomes(&[(&native, "state: newest"), (&there, "state: absent, purge: true"), (&here, "")]);
+    converges_to(&[
+        (&native, "state: newest"),
+        (&there, "state: absent, purge: true"),
+        (&here, ""),
+    ]);
     assert_eq!((host.package("native"), host.package(&here)), ("ii  2".into(), "ii  1".into()));
     assert_eq!(host.package(&there), "");
-    becomes(&[(&native, "hold: true"), (&any, "hold: true")]);
+    converges_to(&[(&native, "hold: true"), (&any, "hold: true")]);
     assert_eq!((host.package("native"), host.package("any")), ("hi  2".into(), "hi  1".into()));
-    becomes(&[(&native, "hold: false"), (&any, "hold: false")]);
-    becomes(&[(&native, "state: absent, purge: true"), (&any, "state: absent, purge: true")]);
+    converges_to(&[(&native, "hold: false"), (&any, "hold: false")]);
+    converges_to(&[(&native, "state: absent, purge: true"), (&any, "state: absent, purge: true")]);
     assert_eq!((host.package("native"), host.package("any")), (String::new(), String::new()));
 
     host.declare(&[("any:riscv64", ""), ("native:riscv64", "")]);

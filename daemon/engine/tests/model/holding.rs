@@ -58,7 +58,7 @@ fn model_fights() {
         sights::FOUGHT,
         sights::CALM,
         sights::REPAIRED,
-        sights::DEAF,
+        sights::MUTED,
         sights::PASSED,
         sights::BRAKED,
         sights::RELEASED,

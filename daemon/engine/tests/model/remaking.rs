@@ -145,7 +145,7 @@ fn model_what_is_made_of_something_else() {
         BRAKED,
         sights::CALM,
         sights::RELEASED,
-        sights::DEAF,
+        sights::MUTED,
     ];
     explore_in_ci(
         "1 and 2 vertices, made of something else: in fights, under the brake, with all that holds",

@@ -54,9 +54,9 @@ pub(super) const ALL: &[Breakage] = &[
         "!run.causes.has(Causes::LOAD.and(Causes::OPERATOR)) && !self.one_shot",
     ),
     broken(
-        ("e20-deaf-for-ever", "E-20, E-4", "its events are never wanted again"),
+        ("e20-muted-for-ever", "E-20, E-4", "its events are never wanted again"),
         "contention/repair_delay.rs",
-        "self.out.push(Action::Listen(id));",
+        "self.out.push(Action::Unmute(id));",
         "",
     ),
     broken(

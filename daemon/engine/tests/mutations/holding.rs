@@ -28,7 +28,7 @@ pub(super) const ALL: &[Breakage] = &[
             "who gives way has not heard whether anybody still touches it",
         ),
         "contention/repair_delay.rs",
-        "if fight.deaf {\n            fight.not_before",
+        "if fight.muted {\n            fight.not_before",
         "if false {\n            fight.not_before",
     ),
     broken(

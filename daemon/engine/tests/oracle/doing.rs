@@ -45,8 +45,8 @@ impl Books {
                     self.broken(E17_SWAP, &format!("{id} is forgotten and still in the graph"));
                 }
             }
-            Action::Deafen(id) => self.deafens(*id),
-            Action::Listen(id) => self.listens(*id),
+            Action::Mute(id) => self.mute(*id),
+            Action::Unmute(id) => self.unmute(*id),
             Action::SavePause(_) => self.unsaved += 1,
             Action::Tell(notice) => self.hear(event, notice),
         }
@@ -146,7 +146,7 @@ impl Books {
         }
         self.semaphores_allow(id);
         self.may_repair(id);
-        if self.vertices[&id].fight.deaf {
+        if self.vertices[&id].fight.muted {
             self.broken(E4_EVENT, &format!("{id} is started while its events are not delivered"));
         }
     }
@@ -215,7 +215,7 @@ impl Books {
             vertex.need = Need::No;
             vertex.polled = false;
             vertex.braked = false;
-            vertex.fight.listens = None;
+            vertex.fight.unmuted_until = None;
             vertex.cause = None;
             vertex.phase = Phase::Rest;
             vertex.unknown_until = None;

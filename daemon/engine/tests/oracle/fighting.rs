@@ -137,7 +137,7 @@ impl Books {
             return;
         }
         let yields = vertex.declared.meta.on_conflict == Conflict::Yield;
-        if yields && vertex.fight.listens.is_some_and(|until| until > self.now) {
+        if yields && vertex.fight.unmuted_until.is_some_and(|until| until > self.now) {
             self.broken(
                 E20_FIGHTS,
                 &format!("{id} gives way and is started before it has listened"),
@@ -285,9 +285,9 @@ impl Books {
         let Some(vertex) = self.vertices.get(&id) else { return };
         let quiet = vertex.fight.repairs.is_empty() || vertex.is_quiet(now);
         let sure = vertex.is_surely_fought();
-        let listens = vertex.fight.listens.is_some_and(|until| until > now);
+        let must_rest = vertex.fight.unmuted_until.is_some_and(|until| until > now);
         self.forget_fight(id);
-        if listens && !asked && !self.loaded_now {
+        if must_rest && !asked && !self.loaded_now {
             self.broken(E20_FIGHTS, &format!("{id} is called calm before it has listened"));
         }
         if sure && !asked && !quiet && !self.loaded_now {
@@ -295,10 +295,10 @@ impl Books {
         }
     }
 
-    pub(super) fn deafens(&mut self, id: VertexId) {
+    pub(super) fn mute(&mut self, id: VertexId) {
         let now = self.now;
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
-        vertex.fight.deaf = true;
+        vertex.fight.muted = true;
         if vertex.declared.meta.on_conflict == Conflict::Yield {
             vertex.fight.turned = Some(now.after(Meta::LONGEST_BACKOFF));
         }
@@ -307,15 +307,15 @@ impl Books {
         }
     }
 
-    pub(super) fn listens(&mut self, id: VertexId) {
+    pub(super) fn unmute(&mut self, id: VertexId) {
         let now = self.now;
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
-        vertex.fight.deaf = false;
+        vertex.fight.muted = false;
         if vertex.declared.meta.on_conflict == Conflict::Yield {
             let until = now.after(Meta::REVERSAL_WINDOW);
             // A check may follow at once, which proves more than a quiet time.
             let must = vertex.running.is_none() && !vertex.fight.excused;
-            vertex.fight.listens = must.then_some(until);
+            vertex.fight.unmuted_until = must.then_some(until);
             vertex.fight.turned = Some(until);
         }
     }
@@ -368,7 +368,7 @@ impl Books {
                 }
                 _ => {}
             }
-            if vertex.fight.deaf && vertex.need == Need::No && vertex.phase == Phase::Rest {
+            if vertex.fight.muted && vertex.need == Need::No && vertex.phase == Phase::Rest {
                 wrong.push(format!("{id} is clean, and its events are not delivered"));
             }
         }

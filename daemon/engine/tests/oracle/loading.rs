@@ -216,7 +216,7 @@ impl Books {
         vertex.asked |= old != *new;
         if operator || old.on_conflict != new.on_conflict || new.noop {
             vertex.forget_fight();
-            (vertex.fight.listens, vertex.fight.excused) = (None, true);
+            (vertex.fight.unmuted_until, vertex.fight.excused) = (None, true);
         }
         let otherwise = old.window != new.window || old.noop != new.noop;
         if otherwise && matches!(vertex.phase, Phase::Shut | Phase::Unsure) {

@@ -84,7 +84,7 @@ impl Files {
     pub fn source(&self, path: &Path, reader: Reader) -> Result<Option<Origin>, Fault> {
         let found = self.origin(path)?;
         let doubt = found.as_ref().filter(|_| reader.is_strict()).and_then(|origin| {
-            let way = reader.doubts_on_the_way(path);
+            let way = reader.untrusted_on_the_way(path);
             way.or_else(|| reader.doubts_seen(path, origin.seen()))
         });
         if let Some(doubt) = doubt {
@@ -108,7 +108,7 @@ impl Files {
         if seen.size <= LARGEST_OF_OTHERS || !reader.is_strict() {
             return Ok(());
         }
-        let doubt = reader.doubts_on_the_way(path).or_else(|| reader.doubts_seen(path, seen));
+        let doubt = reader.untrusted_on_the_way(path).or_else(|| reader.doubts_seen(path, seen));
         if doubt.is_none() {
             return Ok(());
         }

@@ -40,13 +40,13 @@ impl Files {
         permit.check()?;
         let directory = self.sweep_once(permit, spot)?;
         permit.check()?;
-        let guise = self.become_owner(spot, wanted.owner, wanted.group)?;
+        let owner_guard = self.become_owner(spot, wanted.owner, wanted.group)?;
         let (hidden, ()) =
             self.names.make("create", |name| symlinkat(target, &spot.directory, name))?;
         let done = own_link(permit, spot, &hidden, target, wanted)
             .and_then(|()| take_place(permit, spot, &hidden, instead_of));
         done.map_err(|fault| forget(spot, &hidden, fault))?;
-        drop(guise);
+        drop(owner_guard);
         self.sync_directory(spot, directory)
     }
 
@@ -113,8 +113,8 @@ impl Files {
         let inherits = self.inherits_from(spot, wanted.owner)?;
         let group_of_new = self.group_of_new(spot, wanted.owner)?;
         let wanted = Attributes { group: wanted.group.or(group_of_new), ..wanted };
-        let guise = self.become_owner(spot, wanted.owner, wanted.group)?;
-        let maker = if guise.is_some() { wanted.owner.unwrap_or(self.uid) } else { self.uid };
+        let owner_guard = self.become_owner(spot, wanted.owner, wanted.group)?;
+        let maker = if owner_guard.is_some() { wanted.owner.unwrap_or(self.uid) } else { self.uid };
         let (hidden, ()) =
             self.names.make("create", |name| mkdirat(&spot.directory, name, born))?;
         let done = self
@@ -125,7 +125,7 @@ impl Files {
                 Ok(()) | Err(rustix::io::Errno::NOENT) => fault,
                 Err(_) => fault.after(true),
             })?;
-        drop(guise);
+        drop(owner_guard);
         self.sync_directory(spot, directory)?;
         Ok(made)
     }

@@ -4,7 +4,7 @@ use crate::host::files::Files;
 use crate::host::files::content::read::seen;
 use crate::host::files::fault::{Fault, said};
 use crate::host::files::paths::entry::{Entry, EntryStat};
-use crate::host::files::paths::protected_paths::{guard, sacred_inodes};
+use crate::host::files::paths::protected_paths::{guard, protected_inodes};
 use crate::host::files::paths::tree_walk::DEEPEST;
 use crate::host::files::prior_state::record::{Noted, denies_others};
 use crate::host::files::takeover::other_users::is_shut;
@@ -53,9 +53,9 @@ impl Files {
         spot.still(Some(found))?;
         let mut touched = false;
         if let (FileType::Directory, Reach::AllBelow { secret }) = (found.kind, reach) {
-            let sacred = sacred_inodes();
+            let protected_paths = protected_inodes();
             let mut tree =
-                Tree { files: self, permit, spot, secret, protected_paths: sacred, touched: false };
+                Tree { files: self, permit, spot, secret, protected_paths, touched: false };
             let emptied = tree.empty(&spot.directory, spot.name, found);
             touched = tree.touched;
             emptied.map_err(|fault| fault.after(touched))?;

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
 /// The protected paths; every directory above is protected too.
-const SACRED: &[&str] = &[
+const PROTECTED: &[&str] = &[
     "/bin",
     "/boot/efi",
     "/boot/grub",
@@ -96,12 +96,12 @@ const PURGEABLE: &[&str] = &[
 /// may be changed.
 #[must_use]
 pub fn is_purgeable(path: &Path) -> bool {
-    !is_sacred(path) || PURGEABLE.iter().any(|purgeable| Path::new(purgeable) == path)
+    !is_protected_path(path) || PURGEABLE.iter().any(|purgeable| Path::new(purgeable) == path)
 }
 
 /// Returns true if a path, in any spelling, names a protected directory or one above.
 #[must_use]
-pub fn is_sacred(path: &Path) -> bool {
+pub fn is_protected_path(path: &Path) -> bool {
     let mut plain = PathBuf::from("/");
     for component in path.components() {
         match component {
@@ -114,11 +114,11 @@ pub fn is_sacred(path: &Path) -> bool {
     }
     let plain = plain.as_os_str().as_bytes();
     // Compares bytes: comparing paths part by part takes a fifth of the time to load a graph of files.
-    let covers = |sacred: &&str| match sacred.as_bytes().strip_prefix(plain) {
+    let covers = |protected: &&str| match protected.as_bytes().strip_prefix(plain) {
         Some(rest) => rest.is_empty() || rest.starts_with(b"/"),
         None => false,
     };
-    plain == b"/" || SACRED.iter().any(covers)
+    plain == b"/" || PROTECTED.iter().any(covers)
 }
 
 impl Files {
@@ -135,13 +135,13 @@ impl Files {
 
 /// Rejects a removal by name, by identity (a bind mount, a link above), and on a mount point.
 pub(in crate::host::files) fn guard(spot: &Entry<'_>, seen: &EntryStat) -> Result<(), Fault> {
-    if is_sacred(spot.path) {
+    if is_protected_path(spot.path) {
         return Err(refuse(spot.path, "the path is protected"));
     }
     if seen.kind != FileType::Directory {
         return Ok(());
     }
-    if sacred_inodes().contains(&seen.identity) {
+    if protected_inodes().contains(&seen.identity) {
         return Err(refuse(spot.path, "the directory is protected"));
     }
     if spot.is_mounted() {
@@ -160,8 +160,8 @@ impl Entry<'_> {
 }
 
 /// Returns the present inodes of all protected paths.
-pub(in crate::host::files) fn sacred_inodes() -> HashSet<(u64, u64)> {
-    let paths = SACRED.iter().flat_map(|sacred| Path::new(sacred).ancestors());
+pub(in crate::host::files) fn protected_inodes() -> HashSet<(u64, u64)> {
+    let paths = PROTECTED.iter().flat_map(|protected| Path::new(protected).ancestors());
     let stats = paths.filter_map(|path| statat(CWD, path, AtFlags::empty()).ok());
     stats.map(|stat| EntryStat::of(&stat).identity).collect()
 }
@@ -180,19 +180,19 @@ fn refuse(path: &Path, why: &str) -> Fault {
 
 #[cfg(test)]
 mod tests {
-    use super::{SACRED, is_sacred};
+    use super::{PROTECTED, is_protected_path};
     use std::path::Path;
 
     /// S-15: protected paths are recognised in every spelling.
     #[test]
-    fn sacred_paths_are_known_in_every_spelling() {
-        assert!(SACRED.len() >= 50);
+    fn protected_paths_are_known_in_every_spelling() {
+        assert!(PROTECTED.len() >= 50);
         for path in ["/", "//", "/.", "/./", "/etc", "//etc//", "/etc/.", "/home/", "/usr", "/a/.."]
         {
-            assert!(is_sacred(Path::new(path)), "{path}");
+            assert!(is_protected_path(Path::new(path)), "{path}");
         }
         for path in ["/etc/motd", "/home/alice", "/srv/www", "/usr/share/x", "/etcetera"] {
-            assert!(!is_sacred(Path::new(path)), "{path}");
+            assert!(!is_protected_path(Path::new(path)), "{path}");
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::host::files::content::new_content::Origin;
 use crate::host::files::content::read::{open_listed, seen};
 use crate::host::files::fault::{Fault, said};
 use crate::host::files::paths::entry::{Entry, EntryStat};
-use crate::host::files::paths::protected_paths::{purgeable_inodes, sacred_inodes};
+use crate::host::files::paths::protected_paths::{protected_inodes, purgeable_inodes};
 use crate::host::kernel::{Entries, openat2};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
@@ -46,19 +46,21 @@ impl Entry<'_> {
     ///
     /// Fails if the directory was replaced or is such a protected path.
     pub fn branch(&self, found: &EntryStat, holds_all: bool) -> Result<DirWalk, Fault> {
-        let sacred = Arc::new(if holds_all { sacred_inodes() } else { HashSet::new() });
+        let protected_paths = Arc::new(if holds_all { protected_inodes() } else { HashSet::new() });
         let handle = open_listed(&self.directory, self.name.as_ref())?;
         if seen(&handle)?.identity != found.identity {
             return Err(Fault::moved());
         }
-        if sacred.contains(&found.identity) && !purgeable_inodes().contains(&found.identity) {
-            return Err(refuse_sacred(self.path));
+        if protected_paths.contains(&found.identity)
+            && !purgeable_inodes().contains(&found.identity)
+        {
+            return Err(refuse_protected(self.path));
         }
         Ok(DirWalk {
             handle: Arc::new(handle),
             path: self.path.to_owned(),
             depth: 0,
-            protected_paths: sacred,
+            protected_paths,
         })
     }
 }
@@ -72,8 +74,8 @@ impl Origin {
         if seen(&handle)?.identity != self.seen().identity {
             return Err(Fault::moved());
         }
-        let (handle, sacred) = (Arc::new(handle), Arc::default());
-        Ok(DirWalk { handle, path: path.to_owned(), depth: 0, protected_paths: sacred })
+        let (handle, protected_paths) = (Arc::new(handle), Arc::default());
+        Ok(DirWalk { handle, path: path.to_owned(), depth: 0, protected_paths })
     }
 }
 
@@ -144,7 +146,7 @@ impl DirWalk {
             return Err(Fault::moved());
         }
         if self.protected_paths.contains(&now.identity) {
-            return Err(refuse_sacred(spot.path));
+            return Err(refuse_protected(spot.path));
         }
         Ok(Entered::Branch(Self {
             handle: Arc::new(handle),
@@ -155,7 +157,7 @@ impl DirWalk {
     }
 }
 
-fn refuse_sacred(path: &Path) -> Fault {
+fn refuse_protected(path: &Path) -> Fault {
     Fault::refused(
         said("hold all below", path, "the directory is protected")
             .hint("name the intended subdirectories"),

@@ -383,7 +383,7 @@ impl Files {
         let is_held = above.mode & 0o1000 != 0 && self.believes(above.uid, owner);
         let reader = Reader::here().on_behalf_of(owner);
         let is_reached_by_others =
-            || spot.path.parent().is_some_and(|path| reader.doubts_on_the_way(path).is_some());
+            || spot.path.parent().is_some_and(|path| reader.untrusted_on_the_way(path).is_some());
         Ok(!(is_held || self.is_closed_directory(&spot.directory, &above, owner))
             || self.is_older_than_handover(&spot.directory, above.identity, (spot.name, found.uid))
             || (!is_held && is_reached_by_others())
@@ -436,8 +436,9 @@ impl Files {
         found: &EntryStat,
     ) -> Result<bool, Fault> {
         let has_names = found.links > 1 && found.kind != FileType::Directory;
-        let is_reached_by_others =
-            || path.parent().is_some_and(|above| Reader::here().doubts_on_the_way(above).is_some());
+        let is_reached_by_others = || {
+            path.parent().is_some_and(|above| Reader::here().untrusted_on_the_way(above).is_some())
+        };
         let name = path.file_name().unwrap_or_default();
         Ok(has_names
             || self.is_strange_name(directory, name)?

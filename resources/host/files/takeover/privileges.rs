@@ -43,7 +43,7 @@ impl Files {
         trusted: Option<u32>,
     ) -> Result<Option<String>, Fault> {
         let reader = Reader::here().on_behalf_of(trusted);
-        let doubt = reader.doubts_on_the_way(spot.path());
+        let doubt = reader.untrusted_on_the_way(spot.path());
         if doubt.is_some() {
             return Ok(doubt);
         }

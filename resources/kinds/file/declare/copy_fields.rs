@@ -122,13 +122,13 @@ pub(in crate::kinds::file) fn rare(
         );
     }
     check_tree(known, recurse, purge, wrong);
-    let doubts = find_warnings(known, recurse, purge);
+    let warnings = find_warnings(known, recurse, purge);
     let replace = replace.unwrap_or(true);
     let old_content = known.old_content;
     let known = known.is_copied.then(Arc::default);
     let is_common = !recurse && !purge && validate.is_empty() && backup.is_none() && replace;
     let is_common = is_common && old_content == OldContent::AsModeSays;
-    if is_common && excludes.is_empty() && doubts.is_empty() && known.is_none() {
+    if is_common && excludes.is_empty() && warnings.is_empty() && known.is_none() {
         return None;
     }
     let claims = Claims::NONE;
@@ -142,7 +142,7 @@ pub(in crate::kinds::file) fn rare(
         old_content,
         claims,
         below: None,
-        warnings: doubts,
+        warnings,
         known,
     }))
 }
@@ -301,18 +301,18 @@ fn backup(
 fn find_warnings(known: &Known<'_>, recurse: bool, purge: bool) -> Vec<Invalid> {
     let executes =
         known.mode.is_some_and(|mode| mode.is_exact() && mode.over(0, false) & 0o111 != 0);
-    let mut doubts = Vec::new();
+    let mut warnings = Vec::new();
     if recurse && !purge && known.source.is_none() && !known.has_attributes {
-        doubts.push(
+        warnings.push(
             Invalid::field("recurse", "recurse alone manages nothing below the directory")
                 .hint("add source, purge, owner, group or mode, or omit recurse"),
         );
     }
     if recurse && executes {
-        doubts.push(
+        warnings.push(
             Invalid::field("mode", "with recurse this makes every file below executable")
                 .hint("u=rwX,go=rX sets x only on directories and executables"),
         );
     }
-    doubts
+    warnings
 }

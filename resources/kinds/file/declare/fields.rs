@@ -1,6 +1,6 @@
 //! Builds a file resource from the fields of the graph and reports every problem at once.
 
-use crate::host::files::{is_sacred, printable};
+use crate::host::files::{is_protected_path, printable};
 use crate::kind::{Fields, Invalid, Place};
 use crate::kinds::file::File;
 use crate::kinds::file::OldContent;
@@ -86,7 +86,7 @@ pub(in crate::kinds::file) fn build(
     let rare = copy_fields::rare(&mut fields, &known, &mut wrong);
     let shape = given.shape();
     if !path.as_os_str().is_empty() {
-        check_sacred(&path, &shape, &mut wrong);
+        check_protected(&path, &shape, &mut wrong);
     }
     if !wrong.is_empty() {
         let denies_others = |mode: &Mode| mode.over(0o644, false) & 0o004 == 0;
@@ -341,9 +341,9 @@ fn mode(fields: &mut Fields, wrong: &mut Vec<Invalid>) -> Option<Mode> {
 }
 
 /// Rejects a declaration that would have to remove a directory that the host cannot do without (S-15).
-fn check_sacred(path: &Path, shape: &Shape, wrong: &mut Vec<Invalid>) {
+fn check_protected(path: &Path, shape: &Shape, wrong: &mut Vec<Invalid>) {
     let removes = matches!(shape, Shape::Absent | Shape::Regular(_));
-    if removes && is_sacred(path) {
+    if removes && is_protected_path(path) {
         let shown: String = printable(path).chars().take(40).collect();
         wrong.push(
             Invalid::field("path", format!("{shown} is a protected directory"))

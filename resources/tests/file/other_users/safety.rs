@@ -392,14 +392,14 @@ fn killed_at_any_instant() {
 /// S-15: a protected directory is also recognised by its inode, and nothing is removed across a mount, even
 /// with `force`.
 #[test]
-fn sacred_directories_and_mounts_are_not_removed_whatever_is_forced() {
+fn protected_directories_and_mounts_are_not_removed_even_by_force() {
     demand_root();
     let (host, dir) = (Host::default(), scratch());
     let gone = [("state", "absent"), ("force", "true")];
     let (root, tree) = (dir.path().join("root"), dir.path().join("tree"));
     fs::create_dir(&root).unwrap();
     fs::create_dir_all(tree.join("x/mount")).unwrap();
-    mount_sacred(&root);
+    mount_protected(&root);
     mount(&["-t", "tmpfs", "none"], &tree.join("x/mount"));
     fs::write(tree.join("x/mount/precious"), "x").unwrap();
     let words: Vec<String> =

@@ -333,7 +333,7 @@ fn foreign(state: &State, actions: &mut Vec<Step>) {
     let world = &state.world;
     for id in world.oracle.books.order.iter().copied() {
         let events = state.events.get(id.0 as usize).copied().unwrap_or(0);
-        let heard = world.watches.get(&id) == Some(&Watch::Open) && !world.deaf.contains(&id);
+        let heard = world.watches.get(&id) == Some(&Watch::Open) && !world.muted.contains(&id);
         if events > 0 && heard {
             actions.push(Step::Changed(id));
         }

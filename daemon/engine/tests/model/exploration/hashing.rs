@@ -30,7 +30,7 @@ pub(in crate::model) fn number(state: &State) -> u64 {
         (run.station, run.cancelled).hash(&mut hasher);
     }
     world.watches.hash(&mut hasher);
-    (world.stopped, &world.open, &world.deaf).hash(&mut hasher);
+    (world.stopped, &world.open, &world.muted).hash(&mut hasher);
     hash_store(&world.store, left.crashes > 0 || left.swaps > 0, &mut hasher);
     hash_books(&world.oracle.books, &mut hasher);
     world.twin.hash(&mut hasher);
@@ -306,8 +306,8 @@ impl Terms {
     fn fight<H: Hasher>(&self, vertex: &Vertex, state: &mut H) {
         let fight = &vertex.fight;
         (fight.since, fight.repairs.len(), fight.changes.len()).hash(state);
-        (fight.deaf, fight.told, fight.shown).hash(state);
-        [fight.turned, fight.listens].map(|at| at.map(|at| self.later(at))).hash(state);
+        (fight.muted, fight.told, fight.shown).hash(state);
+        [fight.turned, fight.unmuted_until].map(|at| at.map(|at| self.later(at))).hash(state);
         (fight.runs.is_some(), fight.runs == vertex.running.as_ref().map(|run| run.run))
             .hash(state);
         vertex.is_possibly_fought().hash(state);

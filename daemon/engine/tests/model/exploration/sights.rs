@@ -42,7 +42,7 @@ pub(in crate::model) const CONTENDED: &str = "a vertex is put off in a fight";
 pub(in crate::model) const FOUGHT: &str = "a vertex that is fought over is as declared";
 pub(in crate::model) const CALM: &str = "a fight is over by itself";
 pub(in crate::model) const REPAIRED: &str = "what is fought over is repaired after its wait";
-pub(in crate::model) const DEAF: &str = "events of what is put off are not delivered";
+pub(in crate::model) const MUTED: &str = "events of what is put off are not delivered";
 pub(in crate::model) const PASSED: &str = "a child runs while its parent is put off";
 pub(in crate::model) const BRAKED: &str = "the brake holds a vertex back";
 pub(in crate::model) const RELEASED: &str = "what the brake held back is started";
@@ -75,7 +75,7 @@ pub(in crate::model) const WITH_EACH: [&str; 14] = [
 ];
 /// The additional situations if a vertex occupies a resource that others wait for.
 pub(in crate::model) const QUEUES: [&str; 3] = [NO_SEMAPHORE, NO_SLOT, SUSPENDED];
-pub(in crate::model) const FIGHTS: [&str; 6] = [CONTENDED, FOUGHT, CALM, REPAIRED, DEAF, PASSED];
+pub(in crate::model) const FIGHTS: [&str; 6] = [CONTENDED, FOUGHT, CALM, REPAIRED, MUTED, PASSED];
 pub(in crate::model) const BRAKE: [&str; 2] = [BRAKED, RELEASED];
 pub(in crate::model) const WINDOW: [&str; 3] = [SHUT, LET_IN, CUT];
 pub(in crate::model) const REALIZE: [&str; 3] = [TO_REALIZE, REALIZED, UNREALIZED];
@@ -167,7 +167,7 @@ pub(in crate::model) fn note(state: &State, swapped: bool, seen: &mut Sights) {
     see(books.pending.is_some() && books.loaded, SWAP_WAITS);
     see(swapped && books.pending.is_none(), SWAPPED);
     see(world.watches.values().any(|watch| *watch == Watch::Absent), ABSENT);
-    see(!world.deaf.is_empty(), DEAF);
+    see(!world.muted.is_empty(), MUTED);
     let put_off = |id: &VertexId| {
         matches!(
             world.engine.vertex_status(*id),
