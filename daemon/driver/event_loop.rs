@@ -15,7 +15,7 @@ impl Driver {
         self.restore_pause();
         self.encrypt_what_was_in_clear();
         if let Some(why) = self.mode.read_only() {
-            self.notifier.tell(&Notification::Observing(why));
+            self.notifier.tell(&Notification::ReadOnly(why));
         }
         loop {
             if !batch.fill() {

@@ -147,17 +147,17 @@ impl Observer for RecordingSink {
             Notification::Loaded { change, .. } => {
                 format!("loaded: {} removed", change.removed.count + change.retained.count)
             }
-            Notification::SwapWaits { waits, .. } => format!("waits for {}", waits.join(" ")),
+            Notification::Loading { waits, .. } => format!("waits for {}", waits.join(" ")),
             Notification::Changed { identity, class, .. } => {
                 format!("changed {identity}: {class:?}")
             }
             Notification::Failed { identity, .. } => format!("failed {identity}"),
             Notification::Contended { identity, .. } => format!("contended {identity}"),
-            Notification::Apart { identity, .. } => format!("apart {identity}"),
-            Notification::Joined(identity) => format!("joined {identity}"),
+            Notification::GroupSplit { identity, .. } => format!("apart {identity}"),
+            Notification::GroupJoined(identity) => format!("joined {identity}"),
             Notification::Converged { .. } => "converged".to_owned(),
             Notification::Stuck(identity) => format!("stuck {identity}"),
-            Notification::Refused(why) => format!("refused: {why}"),
+            Notification::Rejected(why) => format!("refused: {why}"),
             _ => return,
         };
         self.0.0.lock().expect("nobody panics with it").push(line);

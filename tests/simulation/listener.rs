@@ -63,8 +63,8 @@ fn note(stage: &mut Stage, news: &Notification<'_>) {
             stage.heard.loaded += 1;
             stage.heard.leaving.clear();
         }
-        Notification::Refused(why) => stage.heard.refused.push((*why).to_owned()),
-        Notification::SwapWaits { .. } => {
+        Notification::Rejected(why) => stage.heard.refused.push((*why).to_owned()),
+        Notification::Loading { .. } => {
             stage.saw("a swap that waited");
             let removed = stage.heard.removed.iter();
             stage.heard.leaving = removed.map(|identity| (identity.clone(), false)).collect();
@@ -86,7 +86,7 @@ fn note(stage: &mut Stage, news: &Notification<'_>) {
                 stage.saw(MADE_FIRST);
             }
         }
-        Notification::Trouble { trouble, identity, .. } if trouble.what.contains("panicked") => {
+        Notification::RunFailed { trouble, identity, .. } if trouble.what.contains("panicked") => {
             stage.wrong.push(format!("R-14: {identity}: {}", trouble.what));
         }
         Notification::Retrying { .. } => stage.saw("a retry"),
@@ -101,8 +101,8 @@ fn note(stage: &mut Stage, news: &Notification<'_>) {
             stage.heard.shut.insert((*identity).to_owned());
         }
         Notification::Held { .. } => stage.saw("would change"),
-        Notification::Braked { .. } => stage.saw("the brake held"),
-        Notification::Released => stage.saw("the brake let go"),
+        Notification::RepairsSuspended { .. } => stage.saw("the brake held"),
+        Notification::RepairsResumed => stage.saw("the brake let go"),
         Notification::Contended { .. } => stage.saw("a fight"),
         Notification::Stuck(_) => stage.saw("a stuck run"),
         Notification::Unwatched { .. } => stage.saw("a vertex without events"),

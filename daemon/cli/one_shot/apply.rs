@@ -453,7 +453,9 @@ impl Observer for Screen {
             Notification::Stuck(name) => {
                 self.line(&format!("stuck {}: the run does not return", plain(name)));
             }
-            Notification::Unkept(why) => self.line(&format!("state_write_failed: {}", plain(why))),
+            Notification::StateWriteFailed(why) => {
+                self.line(&format!("state_write_failed: {}", plain(why)))
+            }
             Notification::Stopping(names) if !names.is_empty() => {
                 self.line(&format!(
                     "stopping: waiting for {}; interrupt again to stop at once",

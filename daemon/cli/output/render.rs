@@ -47,7 +47,7 @@ impl LogObserver {
             Notification::Retrying { identity, .. } => (*identity, Unwell::Retrying, String::new()),
             Notification::Held { identity, .. } => (*identity, Unwell::Held, event.message.clone()),
             Notification::Recovered { identity, .. }
-            | Notification::Same(identity)
+            | Notification::Unchanged(identity)
             | Notification::Changed { identity, .. } => {
                 self.said.remove(*identity);
                 return false;

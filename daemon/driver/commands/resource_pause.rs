@@ -136,7 +136,7 @@ impl Driver {
             let pause = Some(PauseRecord { reason: reason.clone(), until_unix, lasts });
             entries.push(Entry::Park { identity: self.graph.identity(id), pause });
             let identity = self.graph.name(id);
-            self.notifier.tell(&Notification::Parked { identity, reason: &reason, limit });
+            self.notifier.tell(&Notification::ResourcePaused { identity, reason: &reason, limit });
             self.commands.pauses.each.insert(id, PausedResource { until, reason });
         }
         self.tell_parked(false);
@@ -168,7 +168,7 @@ impl Driver {
         for id in ids {
             if self.commands.pauses.each.remove(&id).is_some() {
                 entries.push(Entry::Park { identity: self.graph.identity(id), pause: None });
-                self.notifier.tell(&Notification::Unparked(self.graph.name(id)));
+                self.notifier.tell(&Notification::ResourceResumed(self.graph.name(id)));
             }
         }
         self.tell_parked(false);

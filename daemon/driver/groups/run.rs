@@ -188,7 +188,7 @@ impl Driver {
 
     /// Reports the outcome of each member.
     pub(in crate::driver) fn tell_parts(&mut self, run: RunId, live: &ActiveRun) {
-        let (took, class, in_fight) = (live.took, live.class, live.in_fight);
+        let (took, class, is_contended) = (live.took, live.class, live.is_contended);
         let run = RunRef { number: run.0, cause: live.cause };
         let parts = &live.parts;
         for part in parts {
@@ -203,15 +203,17 @@ impl Driver {
                         took,
                         class,
                         run,
-                        in_fight,
+                        is_contended,
                     });
                     self.tell_removed(part.id, true);
                 }
-                Some(Outcome::Unchanged) => self.notifier.tell(&Notification::Same(&part.identity)),
+                Some(Outcome::Unchanged) => {
+                    self.notifier.tell(&Notification::Unchanged(&part.identity))
+                }
                 Some(Outcome::Failed { trouble, .. }) => {
                     let identity = &*part.identity;
                     self.runs.metrics.note_failure(identity);
-                    self.notifier.tell(&Notification::Trouble { identity, trouble, run });
+                    self.notifier.tell(&Notification::RunFailed { identity, trouble, run });
                 }
                 Some(Outcome::Interrupted) | None => {
                     self.notifier

@@ -150,7 +150,7 @@ impl Driver {
             one.well_since = None;
             self.runs.split.is_due = true;
             self.runs.split.look_at.get_or_insert_with(|| Instant::now() + LOOK);
-            self.notifier.tell(&Notification::Apart { identity: self.graph.name(id), why });
+            self.notifier.tell(&Notification::GroupSplit { identity: self.graph.name(id), why });
         }
     }
 
@@ -183,7 +183,7 @@ impl Driver {
                 one.is_apart = false;
                 self.runs.split.is_due = true;
                 self.runs.members.insert(id, MemberStates::Fine);
-                self.notifier.tell(&Notification::Joined(self.graph.name(id)));
+                self.notifier.tell(&Notification::GroupJoined(self.graph.name(id)));
             }
         }
         let some = self.runs.split.each.values().any(|one| one.is_apart);

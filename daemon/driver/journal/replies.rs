@@ -14,7 +14,7 @@ impl Driver {
     ) {
         let replies = self.journal.answered(tickets, refused);
         if let Some(why) = refused.filter(|_| replies.has_failed) {
-            self.notifier.tell(&Notification::Unkept(why));
+            self.notifier.tell(&Notification::StateWriteFailed(why));
         }
         self.tell_done(&replies.done);
         for event in replies.events {

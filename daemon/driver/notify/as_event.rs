@@ -36,7 +36,7 @@ impl Notification<'_> {
     pub fn run(&self) -> Option<RunRef> {
         match self {
             Self::Changed { run, .. }
-            | Self::Trouble { run, .. }
+            | Self::RunFailed { run, .. }
             | Self::Interrupted { run, .. } => Some(*run),
             Self::Retrying { run, .. } | Self::Failed { run, .. } | Self::Held { run, .. } => *run,
             _ => None,
@@ -46,15 +46,15 @@ impl Notification<'_> {
     /// Returns the resource, the data and the level of a notification about one resource.
     fn of_resource(&self) -> Option<(&str, EventKind, Level)> {
         use Level::{Debug, Error, Info, Warn};
-        let quiet_in = |in_fight: bool, level: Level| if in_fight { Debug } else { level };
+        let quiet_in = |is_contended: bool, level: Level| if is_contended { Debug } else { level };
         Some(match self {
             Self::Started(name) => (name, EventKind::Started, Debug),
-            Self::Same(name) => (name, EventKind::Unchanged, Debug),
+            Self::Unchanged(name) => (name, EventKind::Unchanged, Debug),
             // During a contention, an event for each repair is no news.
-            Self::Changed { identity, in_fight, .. } => {
-                (identity, EventKind::Changed(self.changed()?), quiet_in(*in_fight, Info))
+            Self::Changed { identity, is_contended, .. } => {
+                (identity, EventKind::Changed(self.changed()?), quiet_in(*is_contended, Info))
             }
-            Self::Trouble { identity, trouble, run } => {
+            Self::RunFailed { identity, trouble, run } => {
                 let failed = RunFailed { error: run_error(trouble), run: run_info(*run) };
                 (identity, EventKind::Error(failed), Debug)
             }
@@ -70,39 +70,41 @@ impl Notification<'_> {
             }
             Self::Excused(name) => (name, EventKind::Excused, Debug),
             // A failure during a contention belongs to the contention that was reported.
-            Self::Retrying { identity, trouble, after, run, in_fight } => {
+            Self::Retrying { identity, trouble, after, run, is_contended } => {
                 let (error, run) = (trouble.map(run_error), run.map(run_info));
                 let retrying = Retrying { error, after: milliseconds(*after), run };
-                (identity, EventKind::Retrying(retrying), quiet_in(*in_fight, Warn))
+                (identity, EventKind::Retrying(retrying), quiet_in(*is_contended, Warn))
             }
             Self::Failed { identity, trouble, waiting: (names, count), run } => {
                 let waiting = NameSample { count: *count, ..sample(names) };
                 let (error, run) = (trouble.map(run_error), run.map(run_info));
                 (identity, EventKind::Failed(Failed { error, waiting, run }), Error)
             }
-            Self::Recovered { identity, in_fight } => {
-                (identity, EventKind::Recovered, quiet_in(*in_fight, Info))
+            Self::Recovered { identity, is_contended } => {
+                (identity, EventKind::Recovered, quiet_in(*is_contended, Info))
             }
             Self::Held { identity, .. } => (identity, EventKind::Held(self.held()?), Info),
             Self::Stuck(name) => (name, EventKind::Stuck, Error),
             Self::Unwatched { identity, why } => {
                 (identity, EventKind::Unwatched(reason(why)), Warn)
             }
-            Self::Parked { identity, reason, limit } => {
+            Self::ResourcePaused { identity, reason, limit } => {
                 let paused = Paused { reason: (*reason).to_owned(), ends_in: milliseconds(*limit) };
                 (identity, EventKind::Paused(paused), Info)
             }
-            Self::Unparked(name) => (name, EventKind::Resumed, Info),
+            Self::ResourceResumed(name) => (name, EventKind::Resumed, Info),
             Self::Undeclared { identity, message, removed } => {
                 let text = Text { text: (*message).to_owned() };
                 let kind =
                     if *removed { EventKind::Removed(text) } else { EventKind::Undeclared(text) };
                 (identity, kind, Info)
             }
-            Self::Apart { identity, why } => (identity, EventKind::GroupSplit(reason(why)), Warn),
-            Self::Joined(name) => (name, EventKind::GroupJoined, Info),
-            Self::Diverged { identity, in_fight } => {
-                (identity, EventKind::Diverged, quiet_in(*in_fight, Info))
+            Self::GroupSplit { identity, why } => {
+                (identity, EventKind::GroupSplit(reason(why)), Warn)
+            }
+            Self::GroupJoined(name) => (name, EventKind::GroupJoined, Info),
+            Self::Diverged { identity, is_contended } => {
+                (identity, EventKind::Diverged, quiet_in(*is_contended, Info))
             }
             _ => return self.of_contention(),
         })
@@ -122,7 +124,7 @@ impl Notification<'_> {
                 let contended = Contended { repairs: *repairs, by: None, lasts, next };
                 (identity, EventKind::Contended(contended), Warn)
             }
-            Self::Calm(name) => (name, EventKind::ContentionEnded, Info),
+            Self::ContentionEnded(name) => (name, EventKind::ContentionEnded, Info),
             _ => return None,
         })
     }
@@ -135,13 +137,13 @@ impl Notification<'_> {
                 let (graph, change) = ((*graph).to_owned(), (*change).clone());
                 (EventKind::Loaded(Loaded { graph, change }), Info)
             }
-            Self::SwapWaits { waits, change } => {
+            Self::Loading { waits, change } => {
                 let loading = Loading { waits: sample(waits), change: (*change).clone() };
                 (EventKind::Loading(loading), Info)
             }
-            Self::Refused(why) => (EventKind::Rejected(reason(why)), Error),
-            Self::Converged { counts, in_fight } => {
-                let level = if *in_fight { Debug } else { Info };
+            Self::Rejected(why) => (EventKind::Rejected(reason(why)), Error),
+            Self::Converged { counts, is_contended } => {
+                let level = if *is_contended { Debug } else { Info };
                 (EventKind::Converged(Converged { total: counts.total }), level)
             }
             Self::Pausing(names) => (EventKind::Pausing(waiting(names)), Info),
@@ -150,18 +152,18 @@ impl Notification<'_> {
                     Paused { reason: (*reason).to_owned(), ends_in: milliseconds(*ends_in) };
                 (EventKind::Paused(paused), Info)
             }
-            Self::Braked { repairs, pause } => {
+            Self::RepairsSuspended { repairs, pause } => {
                 let lasts = milliseconds(*pause);
                 let brake = RepairsSuspended { repairs: *repairs, lasts };
                 (EventKind::RepairsSuspended(brake), Error)
             }
-            Self::Released => (EventKind::RepairsResumed, Warn),
+            Self::RepairsResumed => (EventKind::RepairsResumed, Warn),
             Self::Resumed => (EventKind::Resumed, Info),
             Self::PauseEnds(left) => {
                 (EventKind::PauseEnds(PauseEnds { ends_in: milliseconds(*left) }), Warn)
             }
-            Self::Observing(why) => (EventKind::ReadOnly(reason(why)), Error),
-            Self::Unkept(why) => (EventKind::StateWriteFailed(reason(why)), Error),
+            Self::ReadOnly(why) => (EventKind::ReadOnly(reason(why)), Error),
+            Self::StateWriteFailed(why) => (EventKind::StateWriteFailed(reason(why)), Error),
             Self::Stopping(names) => (EventKind::Stopping(waiting(names)), Info),
             Self::Stopped(names) => (EventKind::Stopped(waiting(names)), Info),
             _ => return None,

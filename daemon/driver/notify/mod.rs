@@ -30,7 +30,7 @@ impl Driver {
                 let ids = self.all_concerned(&ids);
                 if let Some((_, change)) = self.graph.change() {
                     let waits = names(&self.graph, &ids);
-                    self.notifier.tell(&Notification::SwapWaits { waits, change });
+                    self.notifier.tell(&Notification::Loading { waits, change });
                 }
             }
             Notice::SwapRefused => {
@@ -53,9 +53,9 @@ impl Driver {
             Notice::Held(id, holding) => self.tell_held(id, holding),
             Notice::Contended { .. }
             | Notice::StillContended { .. }
-            | Notice::Calm(_)
-            | Notice::Braked { .. }
-            | Notice::Released => self.tell_fight(&notice),
+            | Notice::ContentionEnded(_)
+            | Notice::RepairsSuspended { .. }
+            | Notice::RepairsResumed => self.tell_fight(&notice),
             Notice::Stuck(id, _) => {
                 for id in self.runs.concerned(self.graph.groups(), id) {
                     self.notifier.tell(&Notification::Stuck(self.graph.name(id)));
@@ -66,8 +66,8 @@ impl Driver {
                 self.runs.statistics.converged = Some(tokio::time::Instant::now());
                 self.runs.metrics.note_convergence();
                 let counts: Counts = self.counts();
-                let in_fight = std::mem::take(&mut self.notifier.contended_drift);
-                self.notifier.tell(&Notification::Converged { counts, in_fight });
+                let is_contended = std::mem::take(&mut self.notifier.contended_drift);
+                self.notifier.tell(&Notification::Converged { counts, is_contended });
             }
             Notice::Pausing(ids) => {
                 let ids = self.all_concerned(&ids);
@@ -109,8 +109,8 @@ impl Driver {
         self.runs.statistics.converged = None;
         self.notifier.contended_drift = self.engine.is_contended(id);
         let first = self.runs.concerned(self.graph.groups(), id).first().copied().unwrap_or(id);
-        let (identity, in_fight) = (self.graph.name(first), self.notifier.contended_drift);
-        self.notifier.tell(&Notification::Diverged { identity, in_fight });
+        let (identity, is_contended) = (self.graph.name(first), self.notifier.contended_drift);
+        self.notifier.tell(&Notification::Diverged { identity, is_contended });
     }
 
     fn tell_fight(&mut self, notice: &Notice) {
@@ -145,15 +145,15 @@ impl Driver {
                     next,
                 });
             }
-            Notice::Calm(id) => {
+            Notice::ContentionEnded(id) => {
                 let id = self.runs.changed_last(self.graph.groups(), id);
-                self.notifier.tell(&Notification::Calm(self.graph.name(id)));
+                self.notifier.tell(&Notification::ContentionEnded(self.graph.name(id)));
             }
-            Notice::Braked { repairs, until } => {
+            Notice::RepairsSuspended { repairs, until } => {
                 let pause = self.runtime.until(until);
-                self.notifier.tell(&Notification::Braked { repairs, pause });
+                self.notifier.tell(&Notification::RepairsSuspended { repairs, pause });
             }
-            Notice::Released => self.notifier.tell(&Notification::Released),
+            Notice::RepairsResumed => self.notifier.tell(&Notification::RepairsResumed),
             _ => {}
         }
     }
@@ -165,11 +165,11 @@ impl Driver {
     fn tell_recovered(&mut self, id: VertexId) {
         self.runs.statistics.note_right(id);
         self.runs.split.recovered(id);
-        let in_fight = self.engine.is_contended(id);
+        let is_contended = self.engine.is_contended(id);
         for id in self.graph.groups().members(&id) {
             self.runs.failures.remove(id);
             self.notifier
-                .tell(&Notification::Recovered { identity: self.graph.name(*id), in_fight });
+                .tell(&Notification::Recovered { identity: self.graph.name(*id), is_contended });
         }
     }
 
@@ -194,10 +194,16 @@ impl Driver {
 
     fn tell_retrying(&mut self, id: VertexId, at: Tick) {
         let (after, run) = (self.runtime.until(at), self.runs.statistics.failing(id));
-        let in_fight = self.engine.is_contended(id);
+        let is_contended = self.engine.is_contended(id);
         for id in self.runs.concerned(self.graph.groups(), id) {
             let (identity, trouble) = (self.graph.name(id), self.runs.failures.get(&id));
-            self.notifier.tell(&Notification::Retrying { identity, trouble, after, run, in_fight });
+            self.notifier.tell(&Notification::Retrying {
+                identity,
+                trouble,
+                after,
+                run,
+                is_contended,
+            });
         }
         self.note_retry(id);
     }
@@ -209,7 +215,7 @@ impl Driver {
     }
 
     fn tell_same(&mut self, id: VertexId) {
-        self.notifier.tell(&Notification::Same(self.graph.name(id)));
+        self.notifier.tell(&Notification::Unchanged(self.graph.name(id)));
     }
 
     fn tell_ran(&mut self, id: VertexId, run: RunId, outcome: Outcome) {
@@ -232,7 +238,7 @@ impl Driver {
         match outcome {
             Outcome::Changed => {
                 let class = live.as_ref().map_or(Class::Intentional, |live| live.class);
-                let in_fight = live.as_ref().is_some_and(|live| live.in_fight);
+                let is_contended = live.as_ref().is_some_and(|live| live.is_contended);
                 self.note_changed(id, class);
                 let identity = match &live {
                     Some(live) => &live.identity,
@@ -249,7 +255,7 @@ impl Driver {
                     took,
                     class,
                     run: ran,
-                    in_fight,
+                    is_contended,
                 });
                 self.tell_removed(id, true);
             }
@@ -277,7 +283,7 @@ impl Driver {
             let trouble = self.runs.failures.get(&id).unwrap_or(&unknown);
             let identity = self.graph.name(id);
             self.runs.metrics.note_failure(identity);
-            self.notifier.tell(&Notification::Trouble { identity, trouble, run });
+            self.notifier.tell(&Notification::RunFailed { identity, trouble, run });
         }
         self.tell_stored_answer(id);
     }

@@ -67,18 +67,18 @@ pub enum Notification<'a> {
         change: &'a GraphDiff,
     },
     /// A new graph was accepted, and waits for runs to end.
-    SwapWaits {
+    Loading {
         /// Identities of the resources whose runs must end.
         waits: Vec<&'a str>,
         /// The difference between the new graph and the running one.
         change: &'a GraphDiff,
     },
     /// A new graph was rejected, with the reason.
-    Refused(&'a str),
+    Rejected(&'a str),
     /// A run has started. Plain checks are not reported.
     Started(&'a str),
     /// A check found the resource as declared.
-    Same(&'a str),
+    Unchanged(&'a str),
     /// A run of a probe has ended with an answer.
     Answered {
         /// The resource.
@@ -101,10 +101,10 @@ pub enum Notification<'a> {
         /// The run.
         run: RunRef,
         /// True if the resource is contended.
-        in_fight: bool,
+        is_contended: bool,
     },
     /// A run has failed; a retry may follow.
-    Trouble {
+    RunFailed {
         /// The resource.
         identity: &'a str,
         /// The failure.
@@ -144,7 +144,7 @@ pub enum Notification<'a> {
         /// The failed run.
         run: Option<RunRef>,
         /// True if the resource is contended.
-        in_fight: bool,
+        is_contended: bool,
     },
     /// A resource has failed, and no retries are left.
     Failed {
@@ -162,10 +162,10 @@ pub enum Notification<'a> {
         /// The resource.
         identity: &'a str,
         /// True if the resource is contended.
-        in_fight: bool,
+        is_contended: bool,
     },
     /// A resource was paused on its own.
-    Parked {
+    ResourcePaused {
         /// The resource.
         identity: &'a str,
         /// The reason.
@@ -185,16 +185,16 @@ pub enum Notification<'a> {
     /// A state command of the operator was carried out, and its records are durable.
     Done(&'a AuditEntry),
     /// A resource was split from its group: the other members need not wait for it.
-    Apart {
+    GroupSplit {
         /// The resource.
         identity: &'a str,
         /// The reason.
         why: &'a str,
     },
     /// A split resource was healthy for long enough, and is a member of its group again.
-    Joined(&'a str),
+    GroupJoined(&'a str),
     /// The pause of a single resource is over.
-    Unparked(&'a str),
+    ResourceResumed(&'a str),
     /// A resource is not as declared, and waits for a permission.
     Held {
         /// The resource.
@@ -239,16 +239,16 @@ pub enum Notification<'a> {
         next: Option<Duration>,
     },
     /// A resource is no longer contended.
-    Calm(&'a str),
-    /// The brake has stopped repeated repairs: too many repairs were undone within one minute.
-    Braked {
+    ContentionEnded(&'a str),
+    /// Repeated repairs are suspended: too many repairs were undone within one minute.
+    RepairsSuspended {
         /// The number of repeated repairs.
         repairs: u32,
         /// The time for which no resource is repaired more than three times within a minute.
         pause: Duration,
     },
-    /// The brake is released: all repairs continue.
-    Released,
+    /// The suspension is over: all repairs continue.
+    RepairsResumed,
     /// The run of a resource does not return.
     Stuck(&'a str),
     /// A resource has no working watch; only sweeps check it.
@@ -264,14 +264,14 @@ pub enum Notification<'a> {
         identity: &'a str,
         /// True if the resource is contended. The contention was reported before, and each repair causes this
         /// notification.
-        in_fight: bool,
+        is_contended: bool,
     },
     /// All resources are as declared.
     Converged {
         /// Counts over all vertices.
         counts: Counts,
         /// True if only a contended resource had drifted.
-        in_fight: bool,
+        is_contended: bool,
     },
     /// A pause waits for the runs of these resources.
     Pausing(Vec<&'a str>),
@@ -287,9 +287,9 @@ pub enum Notification<'a> {
     /// The pause of the daemon ends after this time without a resume.
     PauseEnds(Duration),
     /// The daemon is read-only, with the reason: the state cannot be used (B-22).
-    Observing(&'a str),
+    ReadOnly(&'a str),
     /// The state cannot be written at the moment, with the reason; nothing is changed until it can.
-    Unkept(&'a str),
+    StateWriteFailed(&'a str),
     /// The progress of a one-shot command, sent periodically to observers that want it.
     Progress(Progress<'a>),
     /// The daemon is stopping; these resources still run.

@@ -81,7 +81,7 @@ impl Driver {
             took: Duration::ZERO,
             begun: false,
             class: Class::Intentional,
-            in_fight: false,
+            is_contended: false,
             closing: false,
         };
         let executor_and_count = (executor, live.parts.len());
@@ -162,7 +162,7 @@ impl Driver {
                 if !look {
                     for member in self.graph.groups().members(&id) {
                         self.runs.failures.remove(member);
-                        self.notifier.tell(&Notification::Same(self.graph.name(*member)));
+                        self.notifier.tell(&Notification::Unchanged(self.graph.name(*member)));
                     }
                     self.found_same(id);
                 }

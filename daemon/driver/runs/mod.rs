@@ -72,7 +72,7 @@ pub(super) struct ActiveRun {
     /// The cause of the change.
     pub(super) class: Class,
     /// True if the resource is contended.
-    pub(super) in_fight: bool,
+    pub(super) is_contended: bool,
     /// True while the end of the run is being recorded; the result is reported when the record is durable.
     pub(super) closing: bool,
 }

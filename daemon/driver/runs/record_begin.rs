@@ -25,11 +25,11 @@ impl Driver {
     /// Records the begin of a run, or refuses the run.
     pub(in crate::driver) fn begin(&mut self, intent: &Intent) {
         self.runs.split.begins(intent.vertex);
-        let in_fight = self.engine.is_contended(intent.vertex);
+        let is_contended = self.engine.is_contended(intent.vertex);
         let class = self.class_by_culprit(intent.vertex, intent.class);
         if let Some(live) = self.runs.active.get_mut(&intent.run) {
             live.begun = true;
-            (live.class, live.in_fight) = (class, in_fight);
+            (live.class, live.is_contended) = (class, is_contended);
         }
         let without_lease = self.permission.lease.refuse_begin();
         let without_lease =

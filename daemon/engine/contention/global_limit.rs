@@ -100,7 +100,7 @@ impl Engine {
         self.brake.recent.clear();
         self.brake.repeated = 0;
         if newly {
-            self.tell(Notice::Braked { repairs, until });
+            self.tell(Notice::RepairsSuspended { repairs, until });
         }
     }
 
@@ -118,7 +118,7 @@ impl Engine {
     pub(crate) fn fire_brake(&mut self) {
         if self.brake.until.is_some_and(|until| until <= self.now) {
             self.brake.until = None;
-            self.tell(Notice::Released);
+            self.tell(Notice::RepairsResumed);
         }
     }
 }

@@ -191,7 +191,7 @@ impl Engine {
         self.timers.clear(fight.calm_at, id, Timer::Calm);
         let Some(vertex) = self.vertex_mut(id) else { return };
         if std::mem::take(&mut vertex.contended) && fight.reported.is_some() {
-            self.tell_in_turn(id, Notice::Calm(id));
+            self.tell_in_turn(id, Notice::ContentionEnded(id));
         }
         self.touch(id);
     }

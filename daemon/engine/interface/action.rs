@@ -177,17 +177,17 @@ pub enum Notice {
         since: Tick,
     },
     /// A vertex is no longer contended, or the operator asked for another attempt.
-    Calm(VertexId),
+    ContentionEnded(VertexId),
     /// Too many repairs were undone within a minute: no vertex is repaired more than three times
     /// within a minute until the given time.
-    Braked {
+    RepairsSuspended {
         /// The number of repeated repairs.
         repairs: u32,
         /// The end of the brake.
         until: Tick,
     },
-    /// All repairs continue after [`Notice::Braked`].
-    Released,
+    /// All repairs continue after [`Notice::RepairsSuspended`].
+    RepairsResumed,
     /// A run has not returned although its deadline is over.
     Stuck(VertexId, RunId),
     /// The host is no longer as declared. The difference was first seen at this vertex.

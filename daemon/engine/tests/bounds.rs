@@ -49,7 +49,7 @@ fn e20_the_brake_stops_repairs_and_lets_go_by_itself() {
         count + 46,
         "the first repair of each is work, 45 more are within the bound"
     );
-    assert_eq!(told(&world, |n| matches!(n, Notice::Braked { .. })), 1);
+    assert_eq!(told(&world, |n| matches!(n, Notice::RepairsSuspended { .. })), 1);
     for number in 0..count {
         world.step(&Step::Changed(v(number)));
     }
@@ -63,7 +63,7 @@ fn e20_the_brake_stops_repairs_and_lets_go_by_itself() {
     repair(&mut world, 3);
     assert_eq!(begun(&world), before + 1, "but what the operator asks for");
     world.steps(&[Step::Wait(Duration::from_secs(10))]);
-    assert_eq!(told(&world, |n| matches!(n, Notice::Released)), 1);
+    assert_eq!(told(&world, |n| matches!(n, Notice::RepairsResumed)), 1);
     until_quiet(&mut world, |world, id| repair(world, id.0));
     assert!(begun(&world) > before + 10, "what had moved is repaired");
     sound(&world);

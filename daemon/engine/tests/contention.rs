@@ -199,7 +199,7 @@ fn e20_a_counter_that_never_resets() {
     }
     world.steps(&[Step::Wait(MINUTE * 2)]);
     assert_eq!(standing(&world, 0), VertexStatus::Settled, "{}", world.log.join("\n"));
-    assert_eq!(told(&world, |n| matches!(n, Notice::Calm(_))), 1);
+    assert_eq!(told(&world, |n| matches!(n, Notice::ContentionEnded(_))), 1);
     assert!(world.engine.is_converged());
     world.starts.clear();
     undo(&mut world, 0);
@@ -229,7 +229,7 @@ fn e20_a_counter_that_resets_too_early() {
     }
     assert_eq!(waits[0], 0);
     assert!(waits.last() > Some(&60_000_000_000), "it went on to double: {waits:?}");
-    assert_eq!(told(&world, |n| matches!(n, Notice::Calm(_))), 0);
+    assert_eq!(told(&world, |n| matches!(n, Notice::ContentionEnded(_))), 0);
     sound(&world);
 }
 

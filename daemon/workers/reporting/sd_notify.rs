@@ -42,7 +42,7 @@ impl Observer for Notifier {
                 self.status(format!("{graph}: loaded"));
             }
             // A rejected reload has ended, and the previous graph is still running.
-            Notification::Refused(_) => {
+            Notification::Rejected(_) => {
                 say(Said::Ready);
                 self.status(REJECTED.to_owned());
             }
@@ -51,7 +51,7 @@ impl Observer for Notifier {
                 self.status(converged.clone());
                 self.converged = Some(converged);
             }
-            Notification::Observing(_) => {
+            Notification::ReadOnly(_) => {
                 self.is_read_only = true;
                 self.status(String::new());
             }

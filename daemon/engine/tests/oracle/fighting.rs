@@ -415,8 +415,8 @@ impl Books {
                 let told = self.vertices.get(vertex).is_some_and(|v| v.fight.told);
                 self.must(told, &format!("{vertex} is still fought over, and since when?"));
             }
-            Notice::Calm(id) => self.calms(event, *id),
-            Notice::Braked { .. } | Notice::Released => self.hears_of_brake(notice),
+            Notice::ContentionEnded(id) => self.calms(event, *id),
+            Notice::RepairsSuspended { .. } | Notice::RepairsResumed => self.hears_of_brake(notice),
             _ => {}
         }
     }

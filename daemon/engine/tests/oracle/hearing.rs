@@ -49,9 +49,9 @@ impl Books {
             }
             Notice::Contended { .. }
             | Notice::StillContended { .. }
-            | Notice::Calm(_)
-            | Notice::Braked { .. }
-            | Notice::Released => self.hear_of_fights(event, notice),
+            | Notice::ContentionEnded(_)
+            | Notice::RepairsSuspended { .. }
+            | Notice::RepairsResumed => self.hear_of_fights(event, notice),
             Notice::Diverged(id) => {
                 if self.announced != Some(true) {
                     self.broken(E18_CONVERGED, &format!("diverged at {id}: was not converged"));

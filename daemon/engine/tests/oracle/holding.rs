@@ -32,7 +32,7 @@ impl Books {
     pub(super) fn hears_of_brake(&mut self, notice: &Notice) {
         let now = self.now;
         match *notice {
-            Notice::Braked { repairs, until } => {
+            Notice::RepairsSuspended { repairs, until } => {
                 let newly = self.braked.replace(until).is_none() && !self.one_shot;
                 let (limit, most) = (self.brake, self.repeated_at_most());
                 let enough = limit.is_some_and(|limit| repairs > limit);
@@ -42,7 +42,7 @@ impl Books {
                     self.broken(E20_BRAKE, &detail);
                 }
             }
-            Notice::Released => {
+            Notice::RepairsResumed => {
                 let early = self.braked.take().is_none_or(|until| until > now);
                 if early {
                     self.broken(E20_BRAKE, "the brake is released too early");
