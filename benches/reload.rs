@@ -186,8 +186,8 @@ fn median(times: &mut [Duration]) -> f64 {
 /// Waits until the driver has converged.
 fn wait_until_converged(inbox: &Inbox<DriverEvent>) {
     loop {
-        let (question, answer) = ping();
-        inbox.put(question);
+        let (query, answer) = ping();
+        inbox.put(query);
         if answer.recv().expect("a driver").1.converged {
             return;
         }

@@ -154,7 +154,7 @@ pub enum PathAfter {
 pub struct CheckRequest {
     /// A refresh is owed: the kind decides the reaction (an exec runs again, a file checks again).
     pub refresh: bool,
-    /// A run is requested although nothing may differ: first run of a definition, an event, `redo`. Kinds without
+    /// A run is requested although nothing may differ: first run of a definition, an event, `retry`. Kinds without
     /// a state to compare run when this or `refresh` is set; others ignore the flag.
     pub run: bool,
     /// Cancelled together with the run.

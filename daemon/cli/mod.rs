@@ -121,7 +121,7 @@ fn dispatch(command: Command, key: MintKey) -> Exit {
         Command::Resume(args) => client::resume(&args),
         Command::Reload(args) => client::reload(&args),
         Command::Retry(args) if args.persist => {
-            with_signals(|_| state::protect::order(StateCommand::Redo, &args.of))
+            with_signals(|_| state::protect::order(StateCommand::Retry, &args.of))
         }
         Command::Retry(args) => client::retry(&args.of),
         Command::Protect(args) => {

@@ -41,7 +41,7 @@ impl Request {
             StateCommand::Protect => Self::Protect { resources },
             StateCommand::Unprotect => Self::Unprotect { resources },
             StateCommand::Forget => Self::Forget { resources },
-            StateCommand::Redo => Self::Retry { resources, persist: true },
+            StateCommand::Retry => Self::Retry { resources, persist: true },
         }
     }
 

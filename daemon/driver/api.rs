@@ -23,17 +23,17 @@ pub enum DriverEvent {
     /// An apply, or a run that was cancelled, has ended.
     Ended(steadfast_engine::RunId, Outcome),
     /// A check of a group run has ended; one result for each member.
-    CheckedParts(steadfast_engine::RunId, Vec<CheckResult>),
+    MembersChecked(steadfast_engine::RunId, Vec<CheckResult>),
     /// An apply of a group run, or a group run that was cancelled, has ended; one outcome for each member.
-    EndedParts(steadfast_engine::RunId, Vec<Outcome>),
+    MembersEnded(steadfast_engine::RunId, Vec<Outcome>),
     /// The journal has answered the requests with these tickets. The string is the reason if it could not record them.
     JournalReplies(Vec<u64>, Option<String>),
     /// Result of the overlap search of a plan: each vertex whose result other steps may change, with those steps.
-    Foreseen(Vec<(VertexId, Vec<VertexId>)>),
+    OverlapsFound(Vec<(VertexId, Vec<VertexId>)>),
     /// The secrets of this resource were read: the resource built with them, or the failure.
-    Rotated(VertexId, Arc<str>, Result<BuiltResource, Failure>),
+    SecretsRead(VertexId, Arc<str>, Result<BuiltResource, Failure>),
     /// The cleanup of temporary files that killed runs left is done.
-    Swept,
+    CleanupDone,
     /// The undo of this resource has ended; with the audit entry of its changes, if any.
     Undone(String, Option<AuditEntry>),
     /// Signals of the watches.
@@ -51,7 +51,7 @@ pub enum DriverEvent {
     },
     /// The last accepted graph, for a driver that has rejected its first graph. A driver that has accepted a graph
     /// ignores it.
-    Again(Box<LoadedGraph>),
+    LastGoodGraph(Box<LoadedGraph>),
     /// Pauses the daemon: no run starts until a resume.
     Pause {
         /// The reason, as shown in the status.
@@ -68,11 +68,11 @@ pub enum DriverEvent {
     /// The right to begin changes, or the reason for its absence.
     Lease(Result<LeaseValidity, LeaseLoss>),
     /// New values of the settings that can change at run time.
-    Tune(Tuning),
+    Settings(Tuning),
     /// A ping of the watchdog; the loop answers it in one of its turns.
     Ping(PingReply),
     /// A query of the operator.
-    Ask(Query),
+    Query(Query),
 }
 
 /// The callback that receives the reply to a ping.

@@ -74,7 +74,7 @@ impl Driver {
         self.runtime.nudge();
         self.give_up_watches(now);
         self.sweep_some(now);
-        self.end_parking(now);
+        self.end_pauses(now);
         self.tell_settled(now);
         self.tend_rotated(now);
         self.tend_groups(now);
@@ -106,21 +106,21 @@ impl Driver {
             DriverEvent::Graph { .. }
             | DriverEvent::Pause { .. }
             | DriverEvent::Resume
-            | DriverEvent::Ask(Query::Taken(_))
+            | DriverEvent::Query(Query::LoadResult(_))
                 if self.mode.is_broken() =>
             {
                 drop(self.mode.leave_to_next(input));
             }
             DriverEvent::Checked(run, verdict) => self.checked(run, verdict),
             DriverEvent::Ended(run, outcome) => self.ended(run, outcome),
-            DriverEvent::CheckedParts(run, verdicts) => self.checked_parts(run, verdicts),
-            DriverEvent::EndedParts(run, outcomes) => self.ended_parts(run, outcomes),
+            DriverEvent::MembersChecked(run, verdicts) => self.checked_parts(run, verdicts),
+            DriverEvent::MembersEnded(run, outcomes) => self.ended_parts(run, outcomes),
             DriverEvent::JournalReplies(tickets, refused) => {
                 self.handle_journal_replies(&tickets, refused.as_deref());
             }
-            DriverEvent::Swept => self.permission.end_cleanup(),
-            DriverEvent::Rotated(id, identity, made) => self.rotated(id, &identity, made),
-            DriverEvent::Foreseen(met) => self.apply_overlaps(met),
+            DriverEvent::CleanupDone => self.permission.end_cleanup(),
+            DriverEvent::SecretsRead(id, identity, made) => self.rotated(id, &identity, made),
+            DriverEvent::OverlapsFound(met) => self.apply_overlaps(met),
             DriverEvent::Undone(resource, deed) => self.undone(&resource, deed.as_slice()),
             DriverEvent::Watched(signals) => self.watched(signals),
             DriverEvent::WorldChanged(keys) => self.changed_in_world(&keys),
@@ -129,7 +129,7 @@ impl Driver {
                 self.load(*graph, operator);
             }
             DriverEvent::Graph { graph: Err(why), .. } => self.refuse(why),
-            DriverEvent::Again(graph) => self.load_again(*graph),
+            DriverEvent::LastGoodGraph(graph) => self.load_again(*graph),
             DriverEvent::Pause { reason, limit, drain } => {
                 let until = self.now().after(limit.unwrap_or(self.settings.pause_limit));
                 let pause = self.commands.pause((reason, until), drain, false);
@@ -137,14 +137,14 @@ impl Driver {
             }
             DriverEvent::Resume => self.turn(Event::Resume),
             DriverEvent::Stop(grace) => self.turn(Event::Stop { grace }),
-            DriverEvent::Ask(question) => self.answer(question),
+            DriverEvent::Query(query) => self.answer(query),
             DriverEvent::Lease(lease) => {
                 // Resources that were refused without a lease are tried again.
                 if self.permission.lease.set(lease) {
                     self.try_failed_again();
                 }
             }
-            DriverEvent::Tune(tuning) => self.tune(tuning),
+            DriverEvent::Settings(tuning) => self.tune(tuning),
             DriverEvent::Ping(answer) => {
                 self.turn(Event::Wake);
                 (answer.0)(DriverHealth {
@@ -176,7 +176,7 @@ impl Driver {
             self.permission.world.forget_members();
         }
         if loads && self.graph.install_groups() {
-            self.tell_parked(false);
+            self.pass_pauses_to_engine(false);
         } else if loads {
             let installed = self.graph.install();
             self.runs.metrics.forget_kinds();
@@ -187,7 +187,7 @@ impl Driver {
             }
             self.values.index(&self.graph);
             self.read_secrets_of_all();
-            self.tell_parked(false);
+            self.pass_pauses_to_engine(false);
             self.discard_replaced();
         }
         for action in actions {

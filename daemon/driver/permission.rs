@@ -91,7 +91,7 @@ impl ChangePermission {
         let thread = std::thread::Builder::new().name("strays".to_owned());
         let begun = thread.spawn(move || {
             clean_up(&key, &host, &history);
-            inbox.put(DriverEvent::Swept);
+            inbox.put(DriverEvent::CleanupDone);
         });
         match begun {
             Ok(_) => self.cleanup_until = Some(Instant::now() + PATIENCE),

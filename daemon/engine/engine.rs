@@ -175,7 +175,7 @@ impl Engine {
             Event::Received(id) => self.received(id),
             Event::Suspect(id) => self.suspect(id),
             Event::Look(id) => self.look(id),
-            Event::Redo(id) => self.redo(id),
+            Event::RetryNow(id) => self.retry_now(id),
             Event::Late(run) => self.late(run),
             Event::Doubt { vertex, until } => self.invalidate_finding(vertex, until),
             Event::Remade(run) => self.remade(run),

@@ -112,7 +112,7 @@ pub enum Entry {
     /// deleted. Owed refreshes, sent and received values, its pause and a run in progress stay.
     Reset(Arc<str>),
     /// The completed definition is deleted: a resource that runs once runs once more.
-    Redo(Arc<str>),
+    Retry(Arc<str>),
     /// The sent values are deleted: values that are made once are made once more.
     ForgetSent(Arc<str>),
     /// The ownership of an object from now on; none deletes the record.

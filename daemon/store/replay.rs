@@ -203,7 +203,7 @@ pub(super) fn fold(entry: &Entry, rows: &mut impl Rows) -> Result<(), StoreError
             })?;
         }
         Entry::ForgetSent(identity) => alter(identity, rows, |record| record.sent = None)?,
-        Entry::Redo(identity) => {
+        Entry::Retry(identity) => {
             // Includes a run that was cut off: the operator has decided.
             alter(identity, rows, |record| {
                 record.done = None;

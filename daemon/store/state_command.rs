@@ -15,7 +15,7 @@ pub enum StateCommand {
     /// Delete the ownership and the completed definition.
     Forget,
     /// Delete only the completed definition.
-    Redo,
+    Retry,
 }
 
 /// An operator's action on one resource or its state, reported as an event when it is durable.
@@ -68,8 +68,8 @@ impl StateCommand {
             (Self::Forget, None) => Effect::Done(
                 "is forgotten: the next graph that declares it adopts existing objects and runs one-time resources again",
             ),
-            (Self::Redo, Some(_)) => Effect::Done("runs again"),
-            (Self::Redo, None) => Effect::Done("runs again when a graph next declares it"),
+            (Self::Retry, Some(_)) => Effect::Done("runs again"),
+            (Self::Retry, None) => Effect::Done("runs again when a graph next declares it"),
         }
     }
 
@@ -80,7 +80,7 @@ impl StateCommand {
             Self::Protect => "protect",
             Self::Unprotect => "unprotect",
             Self::Forget => "forget",
-            Self::Redo => "retry --persist",
+            Self::Retry => "retry --persist",
         }
     }
 
@@ -91,7 +91,7 @@ impl StateCommand {
             Self::Protect => "protected",
             Self::Unprotect => "unprotected",
             Self::Forget => "forgotten",
-            Self::Redo => "retried",
+            Self::Retry => "retried",
         };
         AuditEntry { what, resource: Arc::clone(resource), message: says.to_owned() }
     }
@@ -103,7 +103,7 @@ impl StateCommand {
         let after = match self {
             Self::Protect => Some(before.cloned().unwrap_or_else(unknown).protected(true)),
             Self::Unprotect => before.map(|owned| owned.protected(false)),
-            Self::Redo => before.cloned(),
+            Self::Retry => before.cloned(),
             Self::Forget => None,
         };
         after.filter(Ownership::is_recorded)
@@ -112,7 +112,7 @@ impl StateCommand {
     /// Returns true if a stored value that is made once is made again after the command.
     #[must_use]
     pub const fn makes_anew(self) -> bool {
-        matches!(self, Self::Forget | Self::Redo)
+        matches!(self, Self::Forget | Self::Retry)
     }
 
     /// Returns the entry that records the command.
@@ -121,7 +121,7 @@ impl StateCommand {
         let identity = Arc::clone(identity);
         match (self, before) {
             (Self::Forget, _) => Entry::Reset(identity),
-            (Self::Redo, _) => Entry::Redo(identity),
+            (Self::Retry, _) => Entry::Retry(identity),
             (Self::Protect | Self::Unprotect, Some(_)) => {
                 Entry::Protect { identity, protect: self == Self::Protect }
             }

@@ -78,10 +78,10 @@ impl FolderWorld {
         }
     }
 
-    /// Reads the directory, notes what has changed, and asks `question` about the result.
+    /// Reads the directory, notes what has changed, and asks `query` about the result.
     async fn read_files<T: Send + 'static>(
         &self,
-        question: impl FnOnce(&Seen) -> Result<T, WorldError> + Send + 'static,
+        query: impl FnOnce(&Seen) -> Result<T, WorldError> + Send + 'static,
     ) -> Result<T, WorldError> {
         let this = self.clone();
         let read = tokio::task::spawn_blocking(move || {
@@ -91,7 +91,7 @@ impl FolderWorld {
                 WorldError::Unavailable(format!("{}: {error}", this.directory.display()))
             })?;
             seen.note_files(files);
-            question(&seen)
+            query(&seen)
         });
         read.await.map_err(|error| WorldError::Unavailable(error.to_string()))?
     }

@@ -15,9 +15,9 @@ fn the_older_of_two_daemons_ends() {
     host.remove("state/lock");
     let second = host.run(&["--sweep", "0", "--socket", "$DIR/other.socket"]);
     second.wait_for("converged");
-    let mut redo = host.bare(&["retry", "--persist", "exec[once]"]);
-    redo.arg("--socket").arg(host.path("state/control.socket"));
-    assert_ne!(host.finish(redo).code, 0, "it cannot be kept, or nobody is there any more");
+    let mut retry = host.bare(&["retry", "--persist", "exec[once]"]);
+    retry.arg("--socket").arg(host.path("state/control.socket"));
+    assert_ne!(host.finish(retry).code, 0, "it cannot be kept, or nobody is there any more");
     let said = first.wait_for("fenced").message;
     assert!(said.contains("another steadfast has taken the state in"), "{said}");
     assert!(said.contains("(epoch 2, ours is 1)"), "{said}");

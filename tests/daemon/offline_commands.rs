@@ -117,10 +117,10 @@ fn c11_who_does_not_wait_for_the_answer_has_it_told() {
     for (order, event) in [
         ("protect", "protected"),
         ("unprotect", "unprotected"),
-        ("redo", "retried"),
+        ("retry", "retried"),
         ("forget", "forgotten"),
     ] {
-        let (verb, persist) = if order == "redo" { ("retry", true) } else { (order, false) };
+        let (verb, persist) = if order == "retry" { ("retry", true) } else { (order, false) };
         let mut ask = serde_json::json!({"verb": verb, "resources": ["file[made]"]});
         if persist {
             ask["persist"] = true.into();

@@ -296,7 +296,7 @@ fn a_clean_end_leaves_no_log_beside() {
     assert_eq!(left(), Vec::<String>::new());
 }
 
-/// B-9, B-24: `redo` and `forget` decide an interrupted run that waits for the operator, also without a daemon.
+/// B-9, B-24: `retry` and `forget` decide an interrupted run that waits for the operator, also without a daemon.
 #[test]
 fn interrupted_runs_are_decided_without_a_daemon() {
     for order in [&["retry", "--persist"][..], &["forget"]] {
@@ -353,7 +353,7 @@ fn another_state_is_taken_in_again_and_again() {
     daemon.wait_for("converged");
 }
 
-/// B-24: `redo` runs a one-time command again, without a daemon at the next start; ownership is not forgotten.
+/// B-24: `retry` runs a one-time command again, without a daemon at the next start; ownership is not forgotten.
 #[test]
 fn redo_repeats_a_finished_run() {
     let host = Host::with(GRAPH);

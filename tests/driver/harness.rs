@@ -310,8 +310,8 @@ impl Ground {
 
     pub(crate) fn look(&self, name: &str) {
         let (to, _) = oneshot::channel();
-        let look = Query::Look(vec![format!("thing[{name}]")], to);
-        self.inbox.put(DriverEvent::Ask(look));
+        let look = Query::CheckNow(vec![format!("thing[{name}]")], to);
+        self.inbox.put(DriverEvent::Query(look));
     }
 
     /// Waits for a notification, after those waited for before.

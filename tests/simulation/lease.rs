@@ -97,8 +97,8 @@ impl Held {
     fn drifts(&self) {
         here().write("/f", "drifted\n").expect("written");
         let (answer, _) = tokio::sync::oneshot::channel();
-        let look = Query::Look(vec!["file[f]".to_owned()], answer);
-        self.life.inbox.put(DriverEvent::Ask(look));
+        let look = Query::CheckNow(vec!["file[f]".to_owned()], answer);
+        self.life.inbox.put(DriverEvent::Query(look));
     }
 }
 

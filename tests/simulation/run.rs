@@ -364,8 +364,8 @@ impl<'f> Player<'f> {
                 let why = LoadError::Invalid("simulated: not valid".to_owned());
                 inbox.put(DriverEvent::Graph { graph: Err(why), operator: true });
             }
-            9 => inbox.put(DriverEvent::Ask(Query::Look(one, answer))),
-            10 => inbox.put(DriverEvent::Ask(Query::Redo(one, answer))),
+            9 => inbox.put(DriverEvent::Query(Query::CheckNow(one, answer))),
+            10 => inbox.put(DriverEvent::Query(Query::Retry(one, answer))),
             _ => inbox.put(DriverEvent::Stop(Duration::from_millis(self.chance.below(5_000)))),
         }
     }

@@ -344,7 +344,7 @@ fn any_entry() -> impl Strategy<Value = Entry> {
             .prop_map(|(identity, stamp)| Entry::Withdraw { identity, stamp }),
         1 => identity().prop_map(Entry::Forget),
         1 => identity().prop_map(Entry::Reset),
-        1 => identity().prop_map(Entry::Redo),
+        1 => identity().prop_map(Entry::Retry),
         1 => identity().prop_map(Entry::ForgetSent),
         2 => (identity(), prop::option::of(crate::owned::any_owned())).prop_map(
             |(identity, owned)| Entry::Own { identity, owned: owned.map(Arc::new) }

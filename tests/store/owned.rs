@@ -206,7 +206,7 @@ fn an_order_is_recorded_as_it_is_foreseen() {
             StateCommand::Protect,
             StateCommand::Unprotect,
             StateCommand::Forget,
-            StateCommand::Redo,
+            StateCommand::Retry,
         ] {
             let entry = order.entry(&"a".into(), before.as_deref(), &graph);
             let after = kept(&[own("a", before.clone()), entry]).resources.remove("a");

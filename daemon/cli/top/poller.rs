@@ -55,18 +55,18 @@ impl Feed {
 
     /// Sends the queries whose subjects are not under way already.
     pub(super) fn ask_all(&mut self, questions: Vec<PollQuery>) {
-        for question in questions {
-            self.order(question);
+        for query in questions {
+            self.order(query);
         }
     }
 
-    pub(super) fn order(&mut self, question: PollQuery) {
-        if !self.under_way.insert(question.about) {
+    pub(super) fn order(&mut self, query: PollQuery) {
+        if !self.under_way.insert(query.about) {
             return;
         }
         let (address, to) = (self.address.clone(), self.to.clone());
         tokio::spawn(async move {
-            let PollQuery { about, ask } = question;
+            let PollQuery { about, ask } = query;
             let patience = if about == About::Diff { LOOK } else { PATIENCE };
             let answer = tokio::time::timeout(patience, answer(&address, &ask)).await;
             let answer = answer.unwrap_or_else(|_| Err("the daemon does not respond".to_owned()));

@@ -60,8 +60,8 @@ fn view(colour: bool) -> View {
 }
 
 fn tell(view: &mut View, about: About, data: impl Into<Data>) {
-    let question = view.questions().into_iter().find(|question| question.about == about);
-    let ask = question.map_or(Request::Workers, |question| question.ask);
+    let query = view.questions().into_iter().find(|query| query.about == about);
+    let ask = query.map_or(Request::Workers, |query| query.ask);
     view.hear(PollResult { about, ask, answer: Ok(vec![data.into()]) });
 }
 

@@ -90,17 +90,17 @@ impl ResourcePauses {
 
 impl Driver {
     /// Begins or ends pauses of single resources.
-    pub(in crate::driver) fn answer_parking(&mut self, question: Query) {
-        match question {
-            Query::Park { names, limit, reason, to } => {
+    pub(in crate::driver) fn answer_pause_query(&mut self, query: Query) {
+        match query {
+            Query::PauseResources { names, limit, reason, to } => {
                 let limit = limit.unwrap_or(self.settings.pause_limit);
                 match self.pause_resources(&names, limit, &reason) {
-                    Ok(entries) => self.keep_parked(entries, Some(to)),
+                    Ok(entries) => self.record_pauses(entries, Some(to)),
                     Err(strangers) => drop(to.send(strangers)),
                 }
             }
-            Query::Unpark(names, to) => match self.resume_resources(&names) {
-                Ok(entries) => self.keep_parked(entries, Some(to)),
+            Query::ResumeResources(names, to) => match self.resume_resources(&names) {
+                Ok(entries) => self.record_pauses(entries, Some(to)),
                 Err(strangers) => drop(to.send(strangers)),
             },
             _ => {}
@@ -108,7 +108,7 @@ impl Driver {
     }
 
     /// Returns true if the resource is paused on its own.
-    pub(in crate::driver) fn is_parked(&self, id: VertexId) -> bool {
+    pub(in crate::driver) fn is_resource_paused(&self, id: VertexId) -> bool {
         self.commands.pauses.holds(id)
     }
 
@@ -139,7 +139,7 @@ impl Driver {
             self.notifier.tell(&Notification::ResourcePaused { identity, reason: &reason, limit });
             self.commands.pauses.each.insert(id, PausedResource { until, reason });
         }
-        self.tell_parked(false);
+        self.pass_pauses_to_engine(false);
         Ok(entries)
     }
 
@@ -153,12 +153,12 @@ impl Driver {
     }
 
     /// Ends the pauses that are over.
-    pub(in crate::driver) fn end_parking(&mut self, now: Instant) {
+    pub(in crate::driver) fn end_pauses(&mut self, now: Instant) {
         let over = self.commands.pauses.each.iter().filter(|(_, parked)| parked.until <= now);
         let over: Vec<VertexId> = over.map(|(id, _)| *id).collect();
         if !over.is_empty() {
             let entries = self.let_go(over);
-            self.keep_parked(entries, None);
+            self.record_pauses(entries, None);
             self.turn(Event::Wake);
         }
     }
@@ -171,13 +171,13 @@ impl Driver {
                 self.notifier.tell(&Notification::ResourceResumed(self.graph.name(id)));
             }
         }
-        self.tell_parked(false);
+        self.pass_pauses_to_engine(false);
         entries
     }
 
     /// Records pauses. The reply comes when they are durable, or at once if the state cannot be written now: the pause
     /// is in effect in any case.
-    fn keep_parked(&mut self, entries: Vec<Entry>, mut to: Option<oneshot::Sender<Vec<String>>>) {
+    fn record_pauses(&mut self, entries: Vec<Entry>, mut to: Option<oneshot::Sender<Vec<String>>>) {
         let answer = |to: Option<oneshot::Sender<_>>| drop(to.map(|to| to.send(Vec::new())));
         if !self.journal.exists() {
             return answer(to);
@@ -195,7 +195,7 @@ impl Driver {
     }
 
     /// Restores the stored pauses of the previous session before its graph is loaded.
-    pub(in crate::driver) fn recall_parked(&mut self, recalled: &StoredState) {
+    pub(in crate::driver) fn restore_pauses(&mut self, recalled: &StoredState) {
         if self.settings.one_shot {
             return;
         }
@@ -220,7 +220,7 @@ impl Driver {
     }
 
     /// Sends changed pauses to the engine. `waiting` also pauses the group leaders of the waiting graph.
-    pub(in crate::driver) fn tell_parked(&mut self, waiting: bool) {
+    pub(in crate::driver) fn pass_pauses_to_engine(&mut self, waiting: bool) {
         let leader = |id: &VertexId| self.graph.groups().leader(*id);
         let mut wanted: BTreeSet<VertexId> = self.commands.pauses.each.keys().map(leader).collect();
         if waiting {

@@ -59,12 +59,12 @@ impl Driver {
         }
         let to = Box::new(|said| drop(to.send(said)));
         self.journal.record_command(entries, PendingReply { to: Some(to), messages: says, deeds });
-        if matches!(order, StateCommand::Forget | StateCommand::Redo) {
+        if matches!(order, StateCommand::Forget | StateCommand::Retry) {
             let running = names.iter().filter_map(|name| self.runs_as(name));
             let leaders: BTreeSet<VertexId> =
                 running.map(|id| self.graph.groups().leader(id)).collect();
             for id in leaders {
-                self.turn(Event::Redo(id));
+                self.turn(Event::RetryNow(id));
             }
         }
     }
@@ -155,7 +155,7 @@ impl Driver {
         if left {
             self.ownership.undeclared.forget(name);
             self.values.forget(name);
-        } else if let (StateCommand::Redo, Some(kept)) =
+        } else if let (StateCommand::Retry, Some(kept)) =
             (order, self.ownership.undeclared.get_mut(name))
         {
             kept.done = None;
@@ -165,7 +165,7 @@ impl Driver {
         {
             match order {
                 StateCommand::Forget => kept.reset(),
-                StateCommand::Redo => kept.done = None,
+                StateCommand::Retry => kept.done = None,
                 StateCommand::Protect | StateCommand::Unprotect => {
                     kept.owned = self.ownership.record(name).cloned().map(Arc::new);
                 }

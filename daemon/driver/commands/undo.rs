@@ -290,7 +290,7 @@ impl Driver {
             return Err(Failure::new(format!("no changes are made without the lease: {why}")));
         }
         if let Some(id) = self.graph.number(resource).filter(|id| self.graph.get(*id).is_some()) {
-            if !self.is_parked(id) {
+            if !self.is_resource_paused(id) {
                 let why = format!("{resource} is not paused: its graph would reverse the undo");
                 return Err(Failure::new(why));
             }

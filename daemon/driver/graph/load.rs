@@ -123,7 +123,7 @@ impl Driver {
         if let Some(mut recalled) = self.mode.end_start() {
             self.rename_recalled(&mut recalled);
             self.forget_strangers(&recalled);
-            self.recall_parked(&recalled);
+            self.restore_pauses(&recalled);
             self.forget_removals(&recalled);
             let is_read_only = self.mode.read_only().is_some() || self.ownership.looks_only();
             if !is_read_only && self.permission.lease.loss().is_none() {
@@ -140,7 +140,7 @@ impl Driver {
             self.ask_to_send(silent);
         }
         self.look_at_clock();
-        self.tell_parked(true);
+        self.pass_pauses_to_engine(true);
         self.graph.loads.accept(Instant::now());
         self.note_taken(&[]);
         self.turn(Event::Swap(Swap { graph: Arc::new(graph), recall, operator }));

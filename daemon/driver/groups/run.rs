@@ -74,7 +74,7 @@ impl Driver {
             let verdicts = verdicts.unwrap_or_else(|trouble| {
                 (0..count).map(|_| CheckResult::Unknown(trouble.clone())).collect()
             });
-            DriverEvent::CheckedParts(run, verdicts)
+            DriverEvent::MembersChecked(run, verdicts)
         };
         let span = self.span(run);
         self.runtime.start_run((executor, false), span, work);
@@ -149,7 +149,7 @@ impl Driver {
             let outcomes = guarded(answer)
                 .await
                 .unwrap_or_else(|trouble| vec![Outcome::Failed { trouble, touched: true }; count]);
-            DriverEvent::EndedParts(run, outcomes)
+            DriverEvent::MembersEnded(run, outcomes)
         };
         let span = self.span(run);
         self.runtime.start_run((executor, true), span, work);

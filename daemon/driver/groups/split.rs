@@ -134,7 +134,7 @@ impl Driver {
         let is_apart = |id: &VertexId| {
             let leader = self.graph.groups().leader(*id);
             let members = self.graph.groups().get(leader).map(|group| &group.members);
-            members.is_some_and(|all| all.iter().any(|other| !self.is_parked(*other)))
+            members.is_some_and(|all| all.iter().any(|other| !self.is_resource_paused(*other)))
         };
         let who: Vec<VertexId> = self.commands.pauses.ids().filter(is_apart).collect();
         self.part(who, "it is paused, and the others of its group go on");
@@ -168,15 +168,15 @@ impl Driver {
         self.graph.keep_apart(self.runs.split.all());
         let Some(graph) = self.graph.regroup() else { return };
         let recall = self.recall_regrouped();
-        self.tell_parked(true);
+        self.pass_pauses_to_engine(true);
         let swap = Swap { graph: Arc::new(graph), recall, operator: false };
         self.turn(Event::Swap(swap));
     }
 
     fn look_who_is_well(&mut self, now: Instant) {
         for id in self.runs.split.all() {
-            let is_well =
-                self.current_status(id) == Some(VertexStatus::Settled) && !self.is_parked(id);
+            let is_well = self.current_status(id) == Some(VertexStatus::Settled)
+                && !self.is_resource_paused(id);
             let Some(one) = self.runs.split.each.get_mut(&id) else { continue };
             one.well_since = is_well.then(|| one.well_since.unwrap_or(now));
             if one.may_join(now) {

@@ -44,7 +44,7 @@ enum JournalQuery {
     /// One entry of a begin; the last one gets the reply.
     Part,
     Other(Entry),
-    Order(Entry, AwaitedEntry),
+    Command(Entry, AwaitedEntry),
 }
 
 /// A reply shared by several entries: sent when the last is durable, or at the first failure.
@@ -192,7 +192,7 @@ impl JournalClient {
     pub(in crate::driver) fn order(&mut self, entries: Vec<Entry>, promise: PendingReply) {
         let awaited: AwaitedEntry = Arc::new(Mutex::new(promise));
         for entry in entries {
-            self.write(entry.clone(), true, JournalQuery::Order(entry, Arc::clone(&awaited)));
+            self.write(entry.clone(), true, JournalQuery::Command(entry, Arc::clone(&awaited)));
         }
         self.done.extend(PendingReply::keep(awaited));
     }
@@ -249,13 +249,13 @@ impl JournalClient {
             (JournalQuery::End(run, _), true) => Some(Event::Durable(run)),
             (JournalQuery::Pause(_), true) => Some(Event::PauseSaved),
             (JournalQuery::Other(_), true) | (JournalQuery::Part, _) => None,
-            (JournalQuery::Order(_, awaited), true) => {
+            (JournalQuery::Command(_, awaited), true) => {
                 self.done.extend(PendingReply::keep(awaited));
                 None
             }
-            (JournalQuery::Order(entry, awaited), false) => {
+            (JournalQuery::Command(entry, awaited), false) => {
                 PendingReply::put_off(&awaited, refused.unwrap_or_default(), self.ends);
-                self.stall(ticket, entry.clone(), JournalQuery::Order(entry, awaited));
+                self.stall(ticket, entry.clone(), JournalQuery::Command(entry, awaited));
                 None
             }
             (JournalQuery::End(run, entry), false) => {

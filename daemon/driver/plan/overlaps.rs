@@ -78,7 +78,7 @@ impl Driver {
         let work = async move {
             let met = guarded(Box::pin(async move { find_overlaps(&subjects) })).await;
             // A panic is a bug; the plan stays as it was.
-            DriverEvent::Foreseen(met.unwrap_or_else(|trouble| {
+            DriverEvent::OverlapsFound(met.unwrap_or_else(|trouble| {
                 tracing::error!("the overlaps of paths are unknown: {trouble}");
                 Vec::new()
             }))

@@ -34,6 +34,6 @@ mod tests {
         assert!(query.is_abandoned());
         let (to, answer) = oneshot::channel();
         drop(answer);
-        assert!(!Query::Look(Vec::new(), to).is_abandoned(), "a command is carried out");
+        assert!(!Query::CheckNow(Vec::new(), to).is_abandoned(), "a command is carried out");
     }
 }

@@ -100,7 +100,7 @@ impl Driver {
     /// dependents.
     fn find_resting(&self) -> Resting {
         let mut resting = Resting::default();
-        let paused = self.graph.ids().filter(|id| self.is_parked(*id));
+        let paused = self.graph.ids().filter(|id| self.is_resource_paused(*id));
         resting.paused = paused.filter(|id| self.must_be_processed(*id)).collect();
         // A settled resource with a check due blocks nothing.
         let holds = |id: &&VertexId| self.current_status(**id) != Some(VertexStatus::Settled);

@@ -60,7 +60,7 @@ pub enum Query {
         to: oneshot::Sender<Result<Inspections, Vec<String>>>,
     },
     /// Pauses single resources. The reply lists unknown identities; if there are any, nothing is done.
-    Park {
+    PauseResources {
         /// The identities.
         names: Vec<String>,
         /// The time until the pause ends without a resume; `None` selects the configured limit.
@@ -71,32 +71,32 @@ pub enum Query {
         to: oneshot::Sender<Vec<String>>,
     },
     /// Resumes single resources. The reply lists unknown identities; if there are any, nothing is done.
-    Unpark(Vec<String>, oneshot::Sender<Vec<String>>),
+    ResumeResources(Vec<String>, oneshot::Sender<Vec<String>>),
     /// Waits until all pauses are durable; the reply is the reason why they cannot be stored now.
     PauseSaved(oneshot::Sender<Option<String>>),
     /// Restores a prior state of a resource.
     Undo(Undo, oneshot::Sender<Undone>),
     /// The result of the last load.
-    Taken(Vec<oneshot::Sender<Result<LoadOutcome, LoadError>>>),
+    LoadResult(Vec<oneshot::Sender<Result<LoadOutcome, LoadError>>>),
     /// Carries out a state command for these identities; the reply comes when its records are durable.
-    Order(StateCommand, Vec<String>, oneshot::Sender<CommandResult>),
+    StateCommand(StateCommand, Vec<String>, oneshot::Sender<CommandResult>),
     /// Checks these resources now; empty means all. The reply lists unknown identities; if there are any, nothing is
     /// done.
-    Look(Vec<String>, oneshot::Sender<Vec<String>>),
+    CheckNow(Vec<String>, oneshot::Sender<Vec<String>>),
     /// Runs these resources again, also those that run once or have failed. The reply lists unknown identities; if
     /// there are any, nothing is done.
-    Redo(Vec<String>, oneshot::Sender<Vec<String>>),
+    Retry(Vec<String>, oneshot::Sender<Vec<String>>),
 }
 
 /// The number of unwatched resources that a status names.
 const UNWATCHED: usize = 5;
 
 impl Driver {
-    pub(super) fn answer(&mut self, question: Query) {
-        if question.is_abandoned() {
+    pub(super) fn answer(&mut self, query: Query) {
+        if query.is_abandoned() {
             return;
         }
-        match question {
+        match query {
             Query::Status(most, to) => drop(to.send(self.status(most))),
             Query::Metrics(most, to) => drop(to.send(Box::new(self.metric_values(most)))),
             Query::Show(name, to) => {
@@ -108,8 +108,8 @@ impl Driver {
             Query::Selectable(to) => drop(to.send(self.selectable())),
             Query::Selected(names, most, to) => drop(to.send(self.selected(&names, most))),
             Query::Inspect { resources, resume, to } => self.inspect((&resources, resume), to),
-            parking @ (Query::Park { .. } | Query::Unpark(..)) => {
-                self.answer_parking(parking);
+            pauses @ (Query::PauseResources { .. } | Query::ResumeResources(..)) => {
+                self.answer_pause_query(pauses);
                 self.turn(Event::Wake);
             }
             Query::PauseSaved(to) => {
@@ -120,19 +120,19 @@ impl Driver {
                 }
             }
             Query::Undo(what, to) => self.undo(what, to),
-            Query::Taken(all) => {
+            Query::LoadResult(all) => {
                 for to in all {
                     drop(to.send(self.graph.loads.outcome().clone()));
                 }
             }
-            Query::Order(order, names, to) => self.order(order, &names, to),
-            Query::Look(names, to) => {
+            Query::StateCommand(order, names, to) => self.order(order, &names, to),
+            Query::CheckNow(names, to) => {
                 let ids = self.named(&names);
                 self.ask_engine(ids, to, Event::Look);
             }
-            Query::Redo(names, to) => {
+            Query::Retry(names, to) => {
                 let ids = self.named(&names);
-                self.ask_engine(ids, to, Event::Redo);
+                self.ask_engine(ids, to, Event::RetryNow);
             }
         }
     }

@@ -135,7 +135,7 @@ impl Driver {
         if back.resources.is_empty() {
             return;
         }
-        self.recall_parked(&back);
+        self.restore_pauses(&back);
         for (id, found) in self.graph.recall(&back.resources) {
             recall.entry(id).or_insert(found);
         }

@@ -131,7 +131,7 @@ impl Driver {
         for id in silent {
             let Some(entry) = self.graph.get(id) else { continue };
             let is_state = entry.resource.traits().repeat == RunPolicy::State;
-            self.turn(if is_state { Event::Suspect(id) } else { Event::Redo(id) });
+            self.turn(if is_state { Event::Suspect(id) } else { Event::RetryNow(id) });
         }
     }
 

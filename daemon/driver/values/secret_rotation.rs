@@ -123,7 +123,7 @@ impl Driver {
         }
         let live: BTreeSet<VertexId> = self.runs.active.values().map(|live| live.vertex).collect();
         let is_free = |id: &VertexId| {
-            !live.contains(id) && !rotated.asked.contains(id) && !self.is_parked(*id)
+            !live.contains(id) && !rotated.asked.contains(id) && !self.is_resource_paused(*id)
         };
         rotated.wanted.iter().copied().filter(is_free).collect()
     }
@@ -167,7 +167,7 @@ impl Driver {
             let cancel = CancellationToken::new();
             let made = tokio::time::timeout(PATIENCE, meal.make(&host, &cancel)).await;
             let late = |_elapsed| Err(Failure::new("reading its secrets timed out"));
-            DriverEvent::Rotated(id, identity, made.unwrap_or_else(late))
+            DriverEvent::SecretsRead(id, identity, made.unwrap_or_else(late))
         };
         self.runtime.start_job(ExecutorKind::Command, work);
     }

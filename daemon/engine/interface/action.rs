@@ -219,6 +219,6 @@ pub enum HeldReason {
     UnknownUntil(VertexId),
     /// The vertex would be changed, and its maintenance window is closed.
     Window(WindowId),
-    /// A run was cut off, and the kind asks for the operator's permission (`redo`).
+    /// A run was cut off, and the kind asks for the operator's permission (`retry_now`).
     Operator,
 }

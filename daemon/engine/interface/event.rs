@@ -26,7 +26,7 @@ pub enum Event {
     /// Look at a vertex (sweep, or an event that may be the echo of our own write): check only, lowest priority.
     Look(VertexId),
     /// The operator requests a run, including one of a vertex that runs only once.
-    Redo(VertexId),
+    RetryNow(VertexId),
     /// In a plan: the finding of a vertex is uncertain until another vertex is changed.
     Doubt {
         /// The vertex with the uncertain finding.

@@ -218,7 +218,7 @@ fn e20_a_deed_of_each_start_is_not_idempotent() {
     for _ in 0..2 {
         repair(&mut world, 0);
         repair(&mut world, 1);
-        world.steps(&[Step::Redo(v(0))]);
+        world.steps(&[Step::RetryNow(v(0))]);
     }
     repair(&mut world, 0);
     repair(&mut world, 1);

@@ -59,7 +59,7 @@ fn e20_the_brake_stops_repairs_and_lets_go_by_itself() {
     assert!((0..count).any(|n| matches!(standing(&world, n), VertexStatus::WaitingForBrake(_))));
     world.steps(&[Step::Wait(Duration::from_secs(50))]);
     assert_eq!(begun(&world), before, "nothing is changed");
-    world.steps(&[Step::Redo(v(3))]);
+    world.steps(&[Step::RetryNow(v(3))]);
     repair(&mut world, 3);
     assert_eq!(begun(&world), before + 1, "but what the operator asks for");
     world.steps(&[Step::Wait(Duration::from_secs(10))]);
@@ -236,7 +236,7 @@ fn e15_a_parked_vertex_waits_with_all_below_it() {
     assert_eq!(standing(&world, 0), VertexStatus::Parked);
     assert_eq!(standing(&world, 1), VertexStatus::WaitingFor(vec![v(0)]));
     repair(&mut world, 2);
-    world.steps(&[Step::Look(v(0)), Step::Redo(v(0)), Step::Wait(MINUTE)]);
+    world.steps(&[Step::Look(v(0)), Step::RetryNow(v(0)), Step::Wait(MINUTE)]);
     assert_eq!(world.runs.len(), 0, "nothing of it is started, whoever asks");
     world.steps(&[Step::Park { vertex: v(0), parked: false }]);
     repair(&mut world, 0);

@@ -120,7 +120,7 @@ fn e20_each_change_has_its_class() {
         world.steps(&[Step::Wait(ms(1000))]);
         repair(&mut world, 0);
     }
-    world.steps(&[Step::Redo(v(0))]);
+    world.steps(&[Step::RetryNow(v(0))]);
     repair(&mut world, 0);
     let corrective = [Class::Corrective; 5];
     let mut expected = vec![Class::Intentional];
@@ -415,10 +415,10 @@ fn e20_looks_do_not_hold_off_who_gives_way() {
     sound(&world);
 }
 
-/// `yield`: a `redo` or a reload of the operator starts another attempt at once.
+/// `yield`: a `retry_now` or a reload of the operator starts another attempt at once.
 #[test]
 fn e20_the_operator_ends_a_fight() {
-    for step in [Step::Redo(v(0)), Step::Swap { graph: 0, operator: true }] {
+    for step in [Step::RetryNow(v(0)), Step::Swap { graph: 0, operator: true }] {
         let shape = Shape::of(1).meta(0, |meta| meta.on_conflict = Conflict::Yield);
         let mut world = fought(shape, 0);
         undo(&mut world, 0);

@@ -153,7 +153,7 @@ impl World {
             }
             Step::Suspect(id) => self.known(id) && self.deliver(Event::Suspect(id)),
             Step::Look(id) => self.known(id) && self.deliver(Event::Look(id)),
-            Step::Redo(id) => self.known(id) && self.deliver(Event::Redo(id)),
+            Step::RetryNow(id) => self.known(id) && self.deliver(Event::RetryNow(id)),
             Step::Checked(id, verdict) => match self.run_of(id, Station::Check) {
                 Some(run) => self.deliver(Event::Checked(run, verdict)),
                 None => false,

@@ -243,7 +243,7 @@ fn step(tape: &mut Tape<'_>, world: &World, adversary: Option<VertexId>) -> Opti
         73..75 => Step::Suspect(tape.pick(&ids)?),
         75 | 76 => Step::Look(tape.pick(&ids)?),
         77 => Step::Remade(tape.pick(&checked(world))?),
-        78..80 => Step::Redo(tape.pick(&ids)?),
+        78..80 => Step::RetryNow(tape.pick(&ids)?),
         80..82 => Step::Received(tape.pick(&ids)?),
         82..86 => Step::Wake,
         86..88 => Step::Wait(ms(length)),

@@ -229,7 +229,7 @@ fn r08_an_event_during_a_run_is_not_swallowed() {
 #[test]
 fn r09_the_watch_is_established_first() {
     let mut world = World::new(&[Shape::of(2)], Slots::default(), false);
-    world.steps(&[LOAD, Step::Redo(v(0)), Step::Look(v(0)), Step::Wait(ms(60_000))]);
+    world.steps(&[LOAD, Step::RetryNow(v(0)), Step::Look(v(0)), Step::Wait(ms(60_000))]);
     assert_eq!(started(&world), [0; 0]);
     assert_eq!(standing(&world, 0), VertexStatus::WaitingForWatch);
     world.steps(&[Step::Watching(v(0)), Step::Unwatched(v(1))]);
@@ -260,7 +260,7 @@ fn r11_a_swap_in_a_pause_starts_nothing() {
     for number in 0..3 {
         world.steps(&[Step::Watching(v(number))]);
     }
-    world.steps(&[Step::Redo(v(2)), Step::Look(v(1)), Step::Wait(ms(60_000))]);
+    world.steps(&[Step::RetryNow(v(2)), Step::Look(v(1)), Step::Wait(ms(60_000))]);
     assert_eq!(started(&world), [0; 0]);
     world.steps(&[Step::Resume]);
     assert_eq!(started(&world).len(), 2, "v0 and v2; v1 waits for v0");
@@ -323,7 +323,7 @@ fn r13_convergence_is_exact() {
     check(&mut world, 0, RunVerdict::Unknown);
     world.steps(&[Step::Wait(ms(600_000))]);
     assert!(!has_told(&world, &Notice::Converged), "v0 has failed");
-    world.steps(&[Step::Redo(v(0)), Step::Checked(v(0), RunVerdict::Differs), Step::Commit]);
+    world.steps(&[Step::RetryNow(v(0)), Step::Checked(v(0), RunVerdict::Differs), Step::Commit]);
     world.steps(&[Step::Ended(v(0), Outcome::Changed), Step::Checked(v(1), RunVerdict::Same)]);
     assert!(!has_told(&world, &Notice::Converged), "the end of v0 is not durable");
     world.steps(&[Step::Commit]);
@@ -427,7 +427,7 @@ fn r18_what_dies_in_a_pause_does_not_disturb_the_resume() {
     check(&mut world, 2, RunVerdict::Same);
     assert!(has_told(&world, &Notice::Paused));
     world.steps(&[Step::Changed(v(2)), Step::Swap { graph: 1, operator: false }, Step::Resume]);
-    world.steps(&[Step::Redo(v(0))]);
+    world.steps(&[Step::RetryNow(v(0))]);
     check(&mut world, 0, RunVerdict::Same);
     assert_eq!(standing(&world, 0), VertexStatus::Settled);
     assert_eq!(world.engine.vertex_status(v(2)), None);
@@ -466,7 +466,7 @@ fn a_number_given_anew_is_owed_nothing() {
     let mut other = with.clone().define(1, 9);
     other.edges.clear();
     let mut world = settled(&[with, without, other]);
-    world.steps(&[Step::Redo(v(0)), Step::Checked(v(0), RunVerdict::Differs), Step::Commit]);
+    world.steps(&[Step::RetryNow(v(0)), Step::Checked(v(0), RunVerdict::Differs), Step::Commit]);
     let swap = |graph| Step::Swap { graph, operator: false };
     world.steps(&[swap(1), swap(2), Step::Ended(v(0), Outcome::Changed), Step::Commit]);
     let log = world.log.join("\n");

@@ -238,7 +238,7 @@ fn w12_a_child_of_a_failed_parent_is_shown() {
     assert!(!world.engine.is_converged());
     assert_eq!(world.engine.counts().failed, 1);
     assert_eq!(world.engine.counts().waiting, 1);
-    world.steps(&[Step::Redo(v(0))]);
+    world.steps(&[Step::RetryNow(v(0))]);
     check(&mut world, 0, RunVerdict::Same);
     check(&mut world, 1, RunVerdict::Same);
     assert!(world.engine.is_converged());

@@ -25,7 +25,7 @@ pub(crate) enum Step {
     /// A sweep requests a look.
     Look(VertexId),
     /// The operator requests a run.
-    Redo(VertexId),
+    RetryNow(VertexId),
     /// The check in progress of a vertex ends.
     Checked(VertexId, RunVerdict),
     /// The oldest written entry becomes durable, and its reply is delivered.

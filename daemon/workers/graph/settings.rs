@@ -84,7 +84,7 @@ pub(in crate::workers) async fn apply_settings(
     ];
     if tuned.contains(&true) {
         let tuning = Tuning { sweep: now.sweep, pause_limit: now.pause_limit, brake: now.brake };
-        shared.requests.put(DriverEvent::Tune(tuning));
+        shared.requests.put(DriverEvent::Settings(tuning));
     }
     if differs("history", old.history != new.history) {
         shared.history.set_limits(new.history);

@@ -74,7 +74,7 @@ async fn take_snapshot(shared: &Shared, most: u32) -> Snapshot {
 async fn ask_driver(shared: &Shared, most: u32) -> Option<DriverValues> {
     let (to, answer) = oneshot::channel();
     let query = Query::Metrics(usize::try_from(most).unwrap_or(usize::MAX), to);
-    shared.requests.put_now(DriverEvent::Ask(query)).ok()?;
+    shared.requests.put_now(DriverEvent::Query(query)).ok()?;
     tokio::time::timeout(PATIENCE, answer).await.ok()?.ok().map(|values| *values)
 }
 

@@ -145,7 +145,7 @@ impl DaemonRequestHandler {
             Request::Resume { resources } if resources.is_empty() => {
                 self.of_next_driver(DriverEvent::Resume)?;
             }
-            Request::Resume { resources } => self.order(resources, Query::Unpark).await?,
+            Request::Resume { resources } => self.order(resources, Query::ResumeResources).await?,
             Request::Reload { allow_empty, yes } => {
                 self.reload((allow_empty, yes), replies).await?;
             }
@@ -168,7 +168,7 @@ impl DaemonRequestHandler {
             Request::Retry { resources, persist } => {
                 self.retry(resources, persist, replies).await?;
             }
-            Request::Check { resources } => self.order(resources, Query::Look).await?,
+            Request::Check { resources } => self.order(resources, Query::CheckNow).await?,
             Request::Stop { now: true } => self.shared.ending.now(),
             Request::Stop { now: false } => self.shared.ending.begin(),
             Request::LogLevel { filter } => {
@@ -282,19 +282,19 @@ impl DaemonRequestHandler {
 
     pub(super) async fn of_driver<T>(
         &self,
-        question: impl FnOnce(oneshot::Sender<T>) -> Query,
+        query: impl FnOnce(oneshot::Sender<T>) -> Query,
     ) -> Result<T, Reply> {
-        self.of_driver_in(PATIENCE, question).await
+        self.of_driver_in(PATIENCE, query).await
     }
 
     /// Sends a query with its own time limit to the driver.
     pub(super) async fn of_driver_in<T>(
         &self,
         within: Duration,
-        question: impl FnOnce(oneshot::Sender<T>) -> Query,
+        query: impl FnOnce(oneshot::Sender<T>) -> Query,
     ) -> Result<T, Reply> {
         let (to, answer) = oneshot::channel();
-        if self.shared.requests.put_now(DriverEvent::Ask(question(to))).is_err() {
+        if self.shared.requests.put_now(DriverEvent::Query(query(to))).is_err() {
             return Err(self.no_driver());
         }
         match timeout(within, answer).await {
@@ -384,13 +384,13 @@ impl DaemonRequestHandler {
             Err(why) => Err(why.to_string()),
         });
         look.await.map_err(|why| Reply::Refused(why.to_string()))?.map_err(Reply::Refused)?;
-        let question = |to| Query::Show(resource.clone(), to);
-        let before = self.of_driver(question).await?;
+        let query = |to| Query::Show(resource.clone(), to);
+        let before = self.of_driver(query).await?;
         if before.is_some() {
             let reason = "undone by command".to_owned();
             let limit = Some(Duration::from_secs(seconds));
             let names = vec![resource.clone()];
-            let park = |names, to| Query::Park { names, limit, reason, to };
+            let park = |names, to| Query::PauseResources { names, limit, reason, to };
             if let Err(late) = self.order(names, park).await {
                 // The pause may have been stored although no answer came.
                 self.resume_after_undo(resource, before.as_ref()).await;
@@ -416,7 +416,7 @@ impl DaemonRequestHandler {
     /// Resumes a resource after a failed undo, unless it was paused before.
     async fn resume_after_undo(&self, resource: String, before: Option<&ResourceDetails>) {
         if before.is_some_and(|before| before.status.pause.is_none())
-            && let Err(why) = self.order(vec![resource], Query::Unpark).await
+            && let Err(why) = self.order(vec![resource], Query::ResumeResources).await
         {
             tracing::warn!(?why, "the pause for the undo could not be ended");
         }
@@ -442,9 +442,9 @@ impl DaemonRequestHandler {
     pub(super) async fn order(
         &self,
         resources: Vec<String>,
-        question: impl FnOnce(Vec<String>, oneshot::Sender<Vec<String>>) -> Query,
+        query: impl FnOnce(Vec<String>, oneshot::Sender<Vec<String>>) -> Query,
     ) -> Result<(), Reply> {
-        let strangers = self.of_driver(|to| question(resources, to)).await?;
+        let strangers = self.of_driver(|to| query(resources, to)).await?;
         if strangers.is_empty() { Ok(()) } else { Err(self.unknown(&strangers).await) }
     }
 

@@ -25,7 +25,7 @@ impl DaemonRequestHandler {
                 "only the whole daemon can drain; single resources pause after their current run";
             return Err(Reply::Refused(why.to_owned()));
         } else {
-            let park = |names, to| Query::Park { names, limit, reason, to };
+            let park = |names, to| Query::PauseResources { names, limit, reason, to };
             self.order(resources, park).await?;
         }
         // Without a driver, the next one stores the pause.

@@ -107,13 +107,13 @@ fn is_request(input: &DriverEvent) -> bool {
         DriverEvent::Graph { .. }
             | DriverEvent::Pause { .. }
             | DriverEvent::Resume
-            | DriverEvent::Ask(Query::Taken(_))
+            | DriverEvent::Query(Query::LoadResult(_))
     )
 }
 
 /// Returns true for an event that carries a valid graph.
 fn is_graph(input: &DriverEvent) -> bool {
-    matches!(input, DriverEvent::Graph { graph: Ok(_), .. } | DriverEvent::Again(_))
+    matches!(input, DriverEvent::Graph { graph: Ok(_), .. } | DriverEvent::LastGoodGraph(_))
 }
 
 #[cfg(test)]

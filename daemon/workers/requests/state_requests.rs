@@ -16,9 +16,9 @@ impl DaemonRequestHandler {
         replies: &mut dyn ReplySink,
     ) -> Result<(), Reply> {
         if persist {
-            return self.change_state(StateCommand::Redo, resources, replies).await;
+            return self.change_state(StateCommand::Retry, resources, replies).await;
         }
-        self.order(resources, Query::Redo).await
+        self.order(resources, Query::Retry).await
     }
 
     /// Carries out a state command, and replies with its lines.
@@ -38,7 +38,7 @@ impl DaemonRequestHandler {
         order: StateCommand,
         resources: Vec<String>,
     ) -> Result<Vec<String>, Reply> {
-        let ordered = self.of_driver(|to| Query::Order(order, resources, to)).await?;
+        let ordered = self.of_driver(|to| Query::StateCommand(order, resources, to)).await?;
         ordered.map_err(|declined| match declined {
             Rejection::Unknown { names, known } => {
                 let all = || known.iter().map(String::as_str);

@@ -30,7 +30,7 @@ pub(super) struct Publisher {
 /// Asks the driver for its status; none if no driver answers in time.
 pub(super) async fn ask_status(shared: &Arc<Shared>) -> Option<(Status, String)> {
     let (to, answer) = oneshot::channel();
-    shared.requests.put_now(DriverEvent::Ask(Query::Status(WORST, to))).ok()?;
+    shared.requests.put_now(DriverEvent::Query(Query::Status(WORST, to))).ok()?;
     let status = tokio::time::timeout(PATIENCE, answer).await.ok()?.ok()?;
     Some((status, shared.graph.running_hash()))
 }

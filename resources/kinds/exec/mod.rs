@@ -2,7 +2,7 @@
 //!
 //! The guards, in this order: `mtimes` forces a run; else `creates`, `ifcmd` and `nifcmd` must each allow
 //! one. A refresh is a reason to run and does not overrule the guards (as in Puppet and mgmt). Without any
-//! guard the command runs once for each definition, and for events, refreshes and `redo`. The program must
+//! guard the command runs once for each definition, and for events, refreshes and `retry`. The program must
 //! never insert values into the text of a command: values go in through `env` or `args`.
 //!
 //! Reading order: `declare.rs` (the fields), `argv.rs` (argument vectors), `guards.rs`, `run.rs`, `needs.rs`

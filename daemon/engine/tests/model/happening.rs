@@ -77,8 +77,8 @@ pub(super) fn offer(state: &State, actions: &mut Vec<Step>) {
             Some(Watch::Absent) if left.losses > 0 => actions.push(Step::Watching(id)),
             _ => {}
         }
-        if left.redos > 0 {
-            actions.push(Step::Redo(id));
+        if left.retries_now > 0 {
+            actions.push(Step::RetryNow(id));
         }
         if left.parks > 0 {
             actions.push(Step::Park { vertex: id, parked: !books.parked.contains(&id) });
@@ -115,7 +115,7 @@ pub(super) fn see(before: &World, step: &Step, after: &World, seen: &mut Sights)
             let lost = before.watches.get(&id) == Some(&Watch::Absent);
             vec![(lost && starts(id), REGAINED)]
         }
-        Step::Redo(id) => vec![
+        Step::RetryNow(id) => vec![
             (starts(id) && was(id) == Some(VertexStatus::Settled), REDONE),
             (starts(id) && was(id) == Some(VertexStatus::Failed), REDONE_FAILED),
             (in_run(id), REDONE_IN_RUN),

@@ -279,7 +279,7 @@ impl Books {
     /// Checks the end of a contention: only after a quiet time longer than its wait, or on request.
     pub(super) fn calms(&mut self, event: &Event, id: VertexId) {
         let now = self.now;
-        let asked = *event == Event::Redo(id)
+        let asked = *event == Event::RetryNow(id)
             || self.pending.as_ref().is_some_and(|(swap, _)| swap.operator)
             || matches!(event, Event::Swap(_));
         let Some(vertex) = self.vertices.get(&id) else { return };

@@ -40,7 +40,7 @@ impl Books {
             }
             Event::Doubt { vertex, .. } => self.record_doubt(*vertex),
             Event::Look(id) => self.look(*id),
-            Event::Redo(id) => self.redo(*id),
+            Event::RetryNow(id) => self.retry_now(*id),
             Event::Checked(run, _) | Event::Begun(run) | Event::Refused(run)
                 if self.is_obsolete(*run) =>
             {

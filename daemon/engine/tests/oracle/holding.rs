@@ -162,7 +162,7 @@ impl Books {
 
 impl Books {
     /// Records the operator's request, which ends a contention.
-    pub(super) fn redo(&mut self, id: VertexId) {
+    pub(super) fn retry_now(&mut self, id: VertexId) {
         self.forget_fight(id);
         if let Some(vertex) = self.vertices.get_mut(&id) {
             if vertex.phase == Phase::Operator {

@@ -38,7 +38,11 @@ fn e08_an_end_says_the_definition_that_was_applied() {
         });
         let new = old.clone().define(0, 2);
         let mut world = settled(&[old, new]);
-        world.steps(&[Step::Redo(v(0)), Step::Checked(v(0), RunVerdict::Differs), Step::Commit]);
+        world.steps(&[
+            Step::RetryNow(v(0)),
+            Step::Checked(v(0), RunVerdict::Differs),
+            Step::Commit,
+        ]);
         world.steps(&[Step::Wait(ms(2000)), SWAP]);
         world.steps(&[Step::Pause { drain: false, length: HOURS }, Step::Commit]);
         world.steps(&[Step::Ended(v(0), Outcome::Interrupted), Step::Commit]);
@@ -122,7 +126,7 @@ fn e09_a_refresh_that_was_cut_off_waits_for_the_operator() {
         VertexStatus::Held(HeldReason::Operator),
         "another refresh waits, too"
     );
-    world.steps(&[Step::Redo(v(1))]);
+    world.steps(&[Step::RetryNow(v(1))]);
     assert!(world.starts.last().is_some_and(|start| start.vertex == v(1) && start.refresh));
     repair(&mut world, 1);
     assert_eq!(standing(&world, 1), VertexStatus::Settled);

@@ -73,7 +73,7 @@ impl ReloadRequest {
         this.live.note_delivery(number, &graph, &texts);
         this.requests.put(DriverEvent::Graph { graph: Ok(graph), operator });
         let (to, fate) = oneshot::channel();
-        this.requests.put(DriverEvent::Ask(Query::Taken(vec![to])));
+        this.requests.put(DriverEvent::Query(Query::LoadResult(vec![to])));
         let this = Arc::clone(this);
         tokio::spawn(async move {
             let taken = match fate.await {

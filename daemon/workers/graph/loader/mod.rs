@@ -350,7 +350,7 @@ impl GraphLoader {
                 life.during(self.follow_inputs(source, &mut watch, &broken)).await;
             }
             if !answers.is_empty() {
-                this.requests.put(DriverEvent::Ask(Query::Taken(answers)));
+                this.requests.put(DriverEvent::Query(Query::LoadResult(answers)));
             }
             self.use_world(shared);
             life.set_status(format!("{} requested reloads", this.events.load(Ordering::SeqCst)));

@@ -42,7 +42,7 @@ impl ReloadRequest {
             None => self.accepted(why).await,
         };
         if let Some(graph) = graph {
-            self.requests.put(DriverEvent::Again(graph));
+            self.requests.put(DriverEvent::LastGoodGraph(graph));
         }
     }
 

@@ -35,7 +35,7 @@ pub(in crate::model) struct Budget {
     /// Watches that are lost after they were established, and established again.
     pub(in crate::model) losses: u8,
     /// Runs that the operator requests.
-    pub(in crate::model) redos: u8,
+    pub(in crate::model) retries_now: u8,
     /// Beginnings and ends of the pause of one vertex.
     pub(in crate::model) parks: u8,
     /// Begins that cannot be stored.
@@ -78,7 +78,7 @@ impl Budget {
         plans: false,
         suspects: 0,
         losses: 0,
-        redos: 0,
+        retries_now: 0,
         parks: 0,
         refusals: 0,
         lapses: false,
@@ -124,7 +124,7 @@ impl Budget {
             Step::Suspect(_) => self.suspects -= 1,
             // The budget is zero if watches are answered in any order: those are no losses.
             Step::Watching(_) | Step::Unwatched(_) => self.losses = self.losses.saturating_sub(1),
-            Step::Redo(_) => self.redos -= 1,
+            Step::RetryNow(_) => self.retries_now -= 1,
             Step::Park { .. } => self.parks -= 1,
             Step::Refuse => self.refusals -= 1,
             Step::Wake if tick => self.ticks -= 1,

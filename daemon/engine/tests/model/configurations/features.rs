@@ -61,7 +61,7 @@ pub(in crate::model) enum Feature {
     /// A watch is lost after it was established, and established again.
     Loss,
     /// The operator requests a run.
-    Redo,
+    RetryNow,
     /// One vertex is paused, and resumed.
     Park,
     /// A begin cannot be stored.
@@ -107,7 +107,7 @@ pub(in crate::model) const HOLDING: [Feature; 8] = [
 pub(in crate::model) const HAPPENING: [Feature; 7] = [
     Feature::Suspect,
     Feature::Loss,
-    Feature::Redo,
+    Feature::RetryNow,
     Feature::Park,
     Feature::Refusal,
     Feature::Lapse,
@@ -174,7 +174,7 @@ impl Feature {
             Self::Fight(conflict) => conflict != Conflict::default(),
             Self::Window | Self::Realize => true,
             Self::Brake | Self::Group | Self::Value => false,
-            Self::Suspect | Self::Loss | Self::Redo => false,
+            Self::Suspect | Self::Loss | Self::RetryNow => false,
             Self::Park | Self::Refusal | Self::Lapse | Self::Remade | Self::Plan => false,
         }
     }
@@ -220,7 +220,7 @@ impl Feature {
             Self::Window => shape.meta(number, |meta| meta.window = Some(WINDOW)),
             Self::Realize => shape.meta(number, |meta| meta.realize = true),
             Self::Brake | Self::Group | Self::Value => shape,
-            Self::Suspect | Self::Loss | Self::Redo => shape,
+            Self::Suspect | Self::Loss | Self::RetryNow => shape,
             Self::Park | Self::Refusal | Self::Lapse | Self::Remade | Self::Plan => shape,
         }
     }
@@ -267,7 +267,7 @@ impl Feature {
             Self::Plan => Budget { plans: true, doubts_left: 2, ..budget },
             Self::Suspect => Budget { suspects: 1, ..budget },
             Self::Loss => Budget { losses: 2, ..budget },
-            Self::Redo => Budget { redos: 1, ..budget },
+            Self::RetryNow => Budget { retries_now: 1, ..budget },
             Self::Park => Budget { parks: 2, ..budget },
             Self::Refusal => Budget { refusals: 1, timed: true, ..budget },
             Self::Lapse => {
