@@ -103,7 +103,7 @@ fn alone(args: &args::Undo, key: &MintKey) -> Result<Exit, Exit> {
         Err(refused) => {
             let exit = fail(refused.trouble);
             if let Some(kept) = kept.filter(|_| paused) {
-                store_pause(&mut store, args, kept.parked).map_err(refuse)?;
+                store_pause(&mut store, args, kept.pause).map_err(refuse)?;
             }
             Err(exit)
         }
@@ -122,5 +122,5 @@ fn store_pause(
     args: &args::Undo,
     pause: Option<PauseRecord>,
 ) -> Result<(), StoreError> {
-    store.commit(&[Entry::Park { identity: args.resource.as_str().into(), pause }])
+    store.commit(&[Entry::ResourcePause { identity: args.resource.as_str().into(), pause }])
 }

@@ -89,7 +89,7 @@ pub struct Engine {
     /// The vertices in `asking` to be judged before this turn ends.
     pub(crate) unjudged: Vec<VertexId>,
     /// The vertices that are paused on their own.
-    pub(crate) parked: BTreeSet<VertexId>,
+    pub(crate) paused_vertices: BTreeSet<VertexId>,
     pub(crate) out: Actions,
 }
 
@@ -140,7 +140,7 @@ impl Engine {
             open: BTreeSet::new(),
             asking: BTreeSet::new(),
             unjudged: Vec::new(),
-            parked: BTreeSet::new(),
+            paused_vertices: BTreeSet::new(),
             out: Vec::new(),
         }
     }
@@ -190,7 +190,7 @@ impl Engine {
             Event::Resume => self.resume(),
             Event::Stop { grace } => self.stop(grace),
             Event::Window { window, open } => self.window(window, open),
-            Event::Park { vertex, parked } => self.set_paused(vertex, parked),
+            Event::PauseVertex { vertex, paused } => self.pause_vertex(vertex, paused),
             Event::Wake => {}
         }
     }

@@ -175,7 +175,7 @@ impl Engine {
             Place::Semaphores => VertexStatus::WaitingForSemaphore,
             Place::Slot(_) | Place::Look(_) => VertexStatus::WaitingForSlot,
             Place::Shelf => VertexStatus::Suspended,
-            Place::Nowhere if self.parked.contains(&id) => VertexStatus::Parked,
+            Place::Nowhere if self.paused_vertices.contains(&id) => VertexStatus::Paused,
             Place::Nowhere if vertex.gate.least <= vertex.dirty_since => {
                 VertexStatus::WaitingFor(self.blockers(id, vertex.dirty_since))
             }

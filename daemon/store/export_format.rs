@@ -95,7 +95,7 @@ pub fn write(exported: &Imported, hide: impl Fn(&OpaqueText) -> Option<OpaqueTex
         owed: kept.owed.clone().map(|(stamp, by)| Owed { stamp, by }),
         sent: kept.sent.as_ref().and_then(&hide).map(|OpaqueText(text)| text.to_string()),
         received: kept.taken.as_ref().map(ToString::to_string),
-        pause: kept.parked.as_ref().map(pause),
+        pause: kept.pause.as_ref().map(pause),
         owned: kept.owned.as_deref().map(ownership_entry),
     };
     let each = recalled.resources.iter();
@@ -156,7 +156,7 @@ fn remembered(one: One) -> Result<ResourceRecord, String> {
         cut_pays: one.cut_pays.filter(|_| one.interrupted.is_some()),
         sent: one.sent.map(|text| OpaqueText(text.into())),
         taken: one.received.map(Into::into),
-        parked: one.pause.map(pause_record),
+        pause: one.pause.map(pause_record),
         owned: owned.map(Into::into),
     })
 }

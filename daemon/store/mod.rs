@@ -145,7 +145,7 @@ pub enum Entry {
     /// The pause of the daemon from now on; none if it is not paused.
     Pause(Option<PauseRecord>),
     /// The pause of one resource begins or ends.
-    Park {
+    ResourcePause {
         /// The identity of the resource.
         identity: Arc<str>,
         /// The pause, if there is one from now on.
@@ -290,7 +290,7 @@ pub struct ResourceRecord {
     /// The values received by its last good run.
     pub taken: Option<Arc<str>>,
     /// The pause of the resource on its own.
-    pub parked: Option<PauseRecord>,
+    pub pause: Option<PauseRecord>,
     /// The ownership of the object.
     pub owned: Option<Arc<Ownership>>,
 }

@@ -21,7 +21,7 @@ pub(super) struct Record {
     pub(super) flight: Option<Box<InFlight>>,
     pub(super) sent: Option<OpaqueText>,
     pub(super) taken: Option<Arc<str>>,
-    pub(super) parked: Option<Box<PauseRecord>>,
+    pub(super) pause: Option<Box<PauseRecord>>,
     pub(super) owned: Option<Arc<Ownership>>,
 }
 
@@ -101,7 +101,7 @@ impl Records {
             interrupted: record.flight.map(|f| f.definition).or(record.interrupted),
             sent: record.sent,
             taken: record.taken,
-            parked: record.parked.map(|pause| *pause),
+            pause: record.pause.map(|pause| *pause),
             owned: record.owned,
         };
         StoredState {
@@ -138,7 +138,7 @@ impl From<StoredState> for Records {
             flight: None,
             sent: kept.sent,
             taken: kept.taken,
-            parked: kept.parked.map(Box::new),
+            pause: kept.pause.map(Box::new),
             owned: kept.owned,
         };
         let records = recalled.resources.into_iter().map(|(name, kept)| (name, record(kept)));
@@ -210,8 +210,8 @@ pub(super) fn fold(entry: &Entry, rows: &mut impl Rows) -> Result<(), StoreError
                 record.forget_interruption();
             })?;
         }
-        Entry::Park { identity, pause } => {
-            alter(identity, rows, |record| record.parked = pause.clone().map(Box::new))?;
+        Entry::ResourcePause { identity, pause } => {
+            alter(identity, rows, |record| record.pause = pause.clone().map(Box::new))?;
         }
         Entry::Own { identity, owned } => {
             let owned = owned.clone().filter(|owned| owned.is_recorded());

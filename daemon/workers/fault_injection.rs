@@ -165,7 +165,7 @@ fn inject_fault(fault: Fault) {
     match fault {
         Fault::Panic => std::panic::panic_any("a fault was put into it"),
         Fault::Hang => loop {
-            std::thread::park();
+            std::thread::pause_of();
         },
         Fault::Error => {}
     }

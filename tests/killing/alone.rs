@@ -43,7 +43,7 @@ fn undone_until(number: usize, after: bool) -> Found {
     let found = Found {
         call: struck,
         is_put_back: content == "mine\n",
-        is_paused: kept.resources["file[f]"].parked.is_some(),
+        is_paused: kept.resources["file[f]"].pause.is_some(),
     };
     assert!(found.is_paused || !found.is_put_back, "{at}: the next daemon would revert it");
     // The next daemon acts on the result.

@@ -154,11 +154,11 @@ fn pause(open: Open<'_>) {
 fn pause_of_one(open: Open<'_>) {
     let record =
         PauseRecord { reason: "a\nb".to_owned(), until_unix: u64::MAX - 1, lasts: Some(9) };
-    let park = |pause| Entry::Park { identity: "a".into(), pause };
-    let begun = [park(Some(record.clone())), end("a", 1, Ended::Well, &[], None)];
+    let pause_of = |pause| Entry::ResourcePause { identity: "a".into(), pause };
+    let begun = [pause_of(Some(record.clone())), end("a", 1, Ended::Well, &[], None)];
     let recalled = after(open, &[&begun]);
-    assert_eq!(remembered(&recalled, "a").parked, Some(record), "a run does not end it");
-    assert_eq!(remembered(&after(open, &[&[park(None)]]), "a").parked, None);
+    assert_eq!(remembered(&recalled, "a").pause, Some(record), "a run does not end it");
+    assert_eq!(remembered(&after(open, &[&[pause_of(None)]]), "a").pause, None);
     after(open, &[&begun]);
     let gone = after(open, &[&[Entry::Forget("a".into())]]);
     assert!(!gone.resources.contains_key("a"), "who leaves the graph is paused no more");
@@ -356,7 +356,7 @@ fn any_entry() -> impl Strategy<Value = Entry> {
         ),
         1 => (identity(), prop::option::of(0..9u64)).prop_map(|(identity, until)| {
             let record = |until_unix| PauseRecord { reason: "r".to_owned(), until_unix, lasts: None };
-            Entry::Park { identity, pause: until.map(record) }
+            Entry::ResourcePause { identity, pause: until.map(record) }
         }),
         1 => prop::option::of(0..9u64).prop_map(|until| Entry::Pause(until.map(|until_unix| {
             PauseRecord { reason: format!("until {until_unix}"), until_unix, lasts: Some(until_unix) }

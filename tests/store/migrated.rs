@@ -40,8 +40,7 @@ fn expected(schema: usize) -> StoredState {
         taken: Some("h".into()),
         ..ResourceRecord::default()
     };
-    let parked =
-        ResourceRecord { parked: Some(pause("the operator")), ..ResourceRecord::default() };
+    let paused = ResourceRecord { pause: Some(pause("the operator")), ..ResourceRecord::default() };
     let whose = Ownership {
         origin: Some(Origin::Created),
         graph: "g".into(),
@@ -59,7 +58,7 @@ fn expected(schema: usize) -> StoredState {
         (1, "exec[c]", c),
         (1, "file[b]", b),
         (2, "password[p]", password),
-        (3, "file[parked]", parked),
+        (3, "file[parked]", paused),
         (4, "file[made]", made),
     ];
     let known = all.into_iter().filter(|(since, _, _)| *since <= schema);
@@ -116,7 +115,7 @@ fn keeps_all(mut store: SqliteStore, path: &Path, mut expected: StoredState) {
     let owned = Arc::new(Ownership { protect: true, graph: "g".into(), ..Ownership::default() });
     let entries = [
         Entry::Sent { identity: Arc::clone(&name), values: OpaqueText("{}".into()) },
-        Entry::Park { identity: Arc::clone(&name), pause: Some(pause("r")) },
+        Entry::ResourcePause { identity: Arc::clone(&name), pause: Some(pause("r")) },
         Entry::Own { identity: Arc::clone(&name), owned: Some(Arc::clone(&owned)) },
         super::end(&name, 8, Ended::Well, &[], None),
     ];
@@ -125,7 +124,7 @@ fn keeps_all(mut store: SqliteStore, path: &Path, mut expected: StoredState) {
     let new = ResourceRecord {
         done: Some(1008),
         sent: Some(OpaqueText("{}".into())),
-        parked: Some(pause("r")),
+        pause: Some(pause("r")),
         owned: Some(owned),
         ..ResourceRecord::default()
     };

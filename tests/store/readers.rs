@@ -158,8 +158,9 @@ fn a_look_is_of_one_generation() {
     let (_directory, state) = kept();
     let generation = |number: u64| {
         let pause = PauseRecord { reason: number.to_string(), until_unix: number, lasts: None };
-        let park = |name: &str| Entry::Park { identity: name.into(), pause: Some(pause.clone()) };
-        [park("file[a]"), park("file[z]"), Entry::Pause(Some(pause.clone()))]
+        let pause_of =
+            |name: &str| Entry::ResourcePause { identity: name.into(), pause: Some(pause.clone()) };
+        [pause_of("file[a]"), pause_of("file[z]"), Entry::Pause(Some(pause.clone()))]
     };
     let mut store = SqliteStore::open(&state).expect("opened");
     // Enough records that commits happen during a read.
@@ -184,7 +185,7 @@ fn a_look_is_of_one_generation() {
                 done.store(true, Ordering::SeqCst);
                 panic!("a look beside who commits: {found:?}");
             };
-            let of = |name: &str| found.resources[name].parked.clone();
+            let of = |name: &str| found.resources[name].pause.clone();
             let all = [of("file[a]"), of("file[z]"), found.pause.clone()];
             if all.iter().any(|one| *one != found.pause) {
                 done.store(true, Ordering::SeqCst);

@@ -247,7 +247,7 @@ fn a_stamp_that_is_too_late_is_found_at_a_write() {
         .expect("written past the store");
     drop(other);
     assert!(take(&told).is_empty());
-    let touch = |name: &str| Entry::Park { identity: name.into(), pause: None };
+    let touch = |name: &str| Entry::ResourcePause { identity: name.into(), pause: None };
     let sent = Entry::Sent { identity: "file[b]".into(), values: OpaqueText("{}".into()) };
     let taken = Entry::Taken { identity: "file[a]".into(), hashes: "{}".into() };
     store.commit(&[sent, taken, touch("file[x]")]).expect("kept");

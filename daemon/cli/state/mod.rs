@@ -111,7 +111,7 @@ fn lines(kept: &ResourceRecord, is_in_progress: bool) -> Vec<String> {
     }
     lines.extend(kept.owed.as_ref().map(|(_, cause)| format!("owed a refresh by {cause}")));
     lines.extend(
-        kept.parked
+        kept.pause
             .as_ref()
             .map(|it| format!("paused until {}: {}", time(it.until_unix), it.reason)),
     );
@@ -187,7 +187,7 @@ fn one(kept: &ResourceRecord) -> Value {
         "sent": kept.sent.is_some(),
         "received": received,
         "copied": copied,
-        "pause": pause(kept.parked.as_ref()),
+        "pause": pause(kept.pause.as_ref()),
         "owned": owned,
     })
 }

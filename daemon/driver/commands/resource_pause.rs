@@ -33,7 +33,7 @@ struct PausedResource {
 impl ResourcePauses {
     /// Returns the end of the pause that ends first.
     pub(in crate::driver) fn due(&self) -> Option<Instant> {
-        self.each.values().map(|parked| parked.until).min()
+        self.each.values().map(|paused| paused.until).min()
     }
 
     /// Notes that the engine has forgotten this vertex.
@@ -53,11 +53,11 @@ impl ResourcePauses {
 
     /// Returns the record to store for the pause of one resource.
     pub(in crate::driver) fn record(&self, id: VertexId, wall: Duration) -> Option<PauseRecord> {
-        let parked = self.each.get(&id)?;
-        let left = parked.until.saturating_duration_since(Instant::now());
+        let paused = self.each.get(&id)?;
+        let left = paused.until.saturating_duration_since(Instant::now());
         let until_unix = wall.saturating_add(left).as_secs();
         let lasts = Some(left.as_secs());
-        Some(PauseRecord { reason: parked.reason.clone(), until_unix, lasts })
+        Some(PauseRecord { reason: paused.reason.clone(), until_unix, lasts })
     }
 
     /// Returns the number of paused resources.
@@ -80,9 +80,9 @@ impl ResourcePauses {
         id: VertexId,
         standing: &VertexStatus,
     ) -> Option<PauseStatus> {
-        self.each.get(&id).map(|parked| PauseStatus {
-            reason: parked.reason.clone(),
-            ends_in: Some(parked.until.saturating_duration_since(Instant::now()).as_secs()),
+        self.each.get(&id).map(|paused| PauseStatus {
+            reason: paused.reason.clone(),
+            ends_in: Some(paused.until.saturating_duration_since(Instant::now()).as_secs()),
             at_rest: !matches!(standing, VertexStatus::Running(..) | VertexStatus::Stuck(..)),
         })
     }
@@ -134,7 +134,7 @@ impl Driver {
             let reason = reason.to_owned();
             let lasts = Some(limit.as_secs());
             let pause = Some(PauseRecord { reason: reason.clone(), until_unix, lasts });
-            entries.push(Entry::Park { identity: self.graph.identity(id), pause });
+            entries.push(Entry::ResourcePause { identity: self.graph.identity(id), pause });
             let identity = self.graph.name(id);
             self.notifier.tell(&Notification::ResourcePaused { identity, reason: &reason, limit });
             self.commands.pauses.each.insert(id, PausedResource { until, reason });
@@ -154,7 +154,7 @@ impl Driver {
 
     /// Ends the pauses that are over.
     pub(in crate::driver) fn end_pauses(&mut self, now: Instant) {
-        let over = self.commands.pauses.each.iter().filter(|(_, parked)| parked.until <= now);
+        let over = self.commands.pauses.each.iter().filter(|(_, paused)| paused.until <= now);
         let over: Vec<VertexId> = over.map(|(id, _)| *id).collect();
         if !over.is_empty() {
             let entries = self.let_go(over);
@@ -167,7 +167,8 @@ impl Driver {
         let mut entries = Vec::new();
         for id in ids {
             if self.commands.pauses.each.remove(&id).is_some() {
-                entries.push(Entry::Park { identity: self.graph.identity(id), pause: None });
+                entries
+                    .push(Entry::ResourcePause { identity: self.graph.identity(id), pause: None });
                 self.notifier.tell(&Notification::ResourceResumed(self.graph.name(id)));
             }
         }
@@ -201,14 +202,14 @@ impl Driver {
         }
         let now = self.runtime.wall();
         for (identity, remembered) in &recalled.resources {
-            let Some((record, id)) = remembered.parked.as_ref().zip(self.graph.number(identity))
+            let Some((record, id)) = remembered.pause.as_ref().zip(self.graph.number(identity))
             else {
                 continue;
             };
             let left = record.remaining(now, self.settings.pause_limit, LONGEST_SPAN);
             if left.is_zero() {
                 let identity = Arc::from(identity.as_str());
-                self.journal.record_soon(Entry::Park { identity, pause: None });
+                self.journal.record_soon(Entry::ResourcePause { identity, pause: None });
                 continue;
             }
             let until = Instant::now() + left;
@@ -231,8 +232,8 @@ impl Driver {
         let ended = told.difference(&wanted).map(|vertex| (*vertex, false));
         let begun = wanted.difference(&told).map(|vertex| (*vertex, true));
         let changes: Vec<_> = ended.chain(begun).collect();
-        for (vertex, parked) in changes {
-            self.next_events.push_back(Event::Park { vertex, parked });
+        for (vertex, paused) in changes {
+            self.next_events.push_back(Event::PauseVertex { vertex, paused });
         }
     }
 

@@ -306,7 +306,7 @@ fn counted<'a>(counts: &'a mut steadfast_engine::Counts, standing: &VertexStatus
         | VertexStatus::WaitingForSemaphore
         | VertexStatus::WaitingForSlot
         | VertexStatus::WaitingForBrake(_)
-        | VertexStatus::Parked
+        | VertexStatus::Paused
         | VertexStatus::Suspended => &mut counts.waiting,
     }
 }

@@ -121,7 +121,7 @@ impl RunMetrics {
 
 /// Returns the state of a resource, as metrics show it.
 fn metric_state(standing: &VertexStatus) -> ResourceState {
-    if *standing == VertexStatus::Parked {
+    if *standing == VertexStatus::Paused {
         return ResourceState::Paused;
     }
     match phase(standing) {

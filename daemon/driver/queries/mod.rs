@@ -199,8 +199,8 @@ impl Driver {
             .collect();
         troubled.sort_by_key(|(phase, id, _)| (*phase, *id));
         let worst = troubled.first().map(|(phase, ..)| *phase);
-        let parked = troubled.iter().filter(|(_, _, standing)| *standing == VertexStatus::Parked);
-        let parked = u32::try_from(parked.count()).unwrap_or(u32::MAX);
+        let paused = troubled.iter().filter(|(_, _, standing)| *standing == VertexStatus::Paused);
+        let paused = u32::try_from(paused.count()).unwrap_or(u32::MAX);
         let more = troubled.len().saturating_sub(most);
         troubled.truncate(most);
         let (verdict, counts) = (self.verdict(worst), self.counts());
@@ -216,11 +216,11 @@ impl Driver {
             counts: Counts {
                 total: counts.total,
                 settled: counts.settled.saturating_sub(suspected),
-                waiting: counts.waiting.saturating_sub(parked).saturating_add(suspected),
+                waiting: counts.waiting.saturating_sub(paused).saturating_add(suspected),
                 running: counts.running,
                 delayed: counts.delayed,
                 failed: counts.failed,
-                held: counts.held.saturating_add(parked),
+                held: counts.held.saturating_add(paused),
                 stuck: counts.stuck,
                 contended: counts.contended,
             },
@@ -374,7 +374,7 @@ impl Driver {
             VertexStatus::WaitingForBrake(_) => "waiting: repairs are suspended",
             VertexStatus::WaitingForSemaphore => return self.semaphores_in_words(id),
             VertexStatus::WaitingForSlot => "waiting for a free slot",
-            VertexStatus::Parked => "paused, check pending",
+            VertexStatus::Paused => "paused, check pending",
             VertexStatus::Suspended => "waiting for a resume",
             VertexStatus::Running(..) => "running",
             VertexStatus::Asking(_) => {
@@ -469,7 +469,7 @@ pub(super) fn phase(standing: &VertexStatus) -> Phase {
         VertexStatus::Stuck(..) => Phase::Stuck,
         VertexStatus::Failed => Phase::Failed,
         VertexStatus::Delayed(_) => Phase::Delayed,
-        VertexStatus::Held(_) | VertexStatus::Parked => Phase::Held,
+        VertexStatus::Held(_) | VertexStatus::Paused => Phase::Held,
         VertexStatus::Contended { .. } => Phase::Contended,
         VertexStatus::WaitingForWatch
         | VertexStatus::WaitingFor(_)

@@ -96,7 +96,7 @@ impl Driver {
             done: definition.filter(|_| recall.done.is_some()),
             owed: recall.owed.map(|(stamp, by)| (stamp.0, cause(by))),
             interrupted: definition.filter(|_| recall.interrupted),
-            parked: self.commands.pauses.record(id, self.runtime.wall()),
+            pause: self.commands.pauses.record(id, self.runtime.wall()),
             ..ResourceRecord::default()
         }
     }

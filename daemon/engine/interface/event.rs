@@ -72,11 +72,11 @@ pub enum Event {
         open: bool,
     },
     /// The pause of one vertex begins or ends (E-15). The pause also ends when the vertex leaves the graph.
-    Park {
+    PauseVertex {
         /// The vertex.
         vertex: VertexId,
         /// True if the vertex is not started from now on.
-        parked: bool,
+        paused: bool,
     },
     /// Time has passed. Sent when [`crate::Engine::next_wakeup`] is reached.
     Wake,

@@ -21,7 +21,7 @@ pub enum VertexStatus {
     /// The vertex must be processed, and will be when the engine runs again (pause, stop, or a swap that waits).
     Suspended,
     /// The vertex must be processed, and is paused on its own.
-    Parked,
+    Paused,
     /// The vertex must be processed, and the brake allows a start at this time (E-20).
     WaitingForBrake(Tick),
     /// The vertex is undone again and again (E-20): converged at the moment, or its repair is delayed.

@@ -8,8 +8,9 @@ use crate::interface::ids::{Stamp, VertexId};
 
 impl Engine {
     /// Starts or ends the pause of a vertex. The pause of a vertex that is in no graph yet holds from the load on.
-    pub(crate) fn set_paused(&mut self, id: VertexId, parked: bool) {
-        let changed = if parked { self.parked.insert(id) } else { self.parked.remove(&id) };
+    pub(crate) fn pause_vertex(&mut self, id: VertexId, paused: bool) {
+        let changed =
+            if paused { self.paused_vertices.insert(id) } else { self.paused_vertices.remove(&id) };
         if changed {
             self.touch(id);
             self.answer_askers(id, Stamp::CLEAR);

@@ -131,7 +131,7 @@ impl Engine {
                 }
                 next.push_back(*parent);
                 let Some(vertex) = self.vertex(*parent) else { continue };
-                let can_start = !vertex.frozen && !self.parked.contains(parent);
+                let can_start = !vertex.frozen && !self.paused_vertices.contains(parent);
                 differs |= vertex.moved > since || vertex.blocks_for_long(can_start);
                 let awaits = vertex.can_be_asked() || vertex.is_dirty_and_put_off();
                 if can_start && awaits && vertex.seen <= since {

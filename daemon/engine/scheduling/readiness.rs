@@ -78,7 +78,7 @@ impl Engine {
             return;
         }
         let may = !vertex.frozen && vertex.watch != Watch::Asked;
-        let may = may && !self.parked.contains(&id);
+        let may = may && !self.paused_vertices.contains(&id);
         let run = may && vertex.wants_run() && vertex.gate.least > vertex.dirty_since;
         let look = may && !run && vertex.wants_look();
         let open = match mode {

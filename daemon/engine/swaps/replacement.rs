@@ -97,7 +97,7 @@ impl Engine {
     }
 
     fn remove(&mut self, id: VertexId) {
-        self.parked.remove(&id);
+        self.paused_vertices.remove(&id);
         self.withdraw(id);
         self.stop_asking(id);
         self.forget_timers(id);

@@ -223,9 +223,9 @@ fn e20_what_has_left_is_fought_over_no_more() {
 /// E-15: a paused vertex is not started. A dirty one blocks its descendants and no other vertex, and continues after
 /// the pause.
 #[test]
-fn e15_a_parked_vertex_waits_with_all_below_it() {
+fn e15_a_paused_vertex_waits_with_all_below_it() {
     let mut world = settled(&[Shape::of(3).edge(0, 1)]);
-    world.steps(&[Step::Park { vertex: v(0), parked: true }]);
+    world.steps(&[Step::PauseVertex { vertex: v(0), paused: true }]);
     undo(&mut world, 1);
     repair(&mut world, 1);
     assert_eq!(standing(&world, 0), VertexStatus::Settled, "clean, it is in nobody's way");
@@ -233,12 +233,12 @@ fn e15_a_parked_vertex_waits_with_all_below_it() {
     undo(&mut world, 0);
     undo(&mut world, 1);
     undo(&mut world, 2);
-    assert_eq!(standing(&world, 0), VertexStatus::Parked);
+    assert_eq!(standing(&world, 0), VertexStatus::Paused);
     assert_eq!(standing(&world, 1), VertexStatus::WaitingFor(vec![v(0)]));
     repair(&mut world, 2);
     world.steps(&[Step::Look(v(0)), Step::RetryNow(v(0)), Step::Wait(MINUTE)]);
     assert_eq!(world.runs.len(), 0, "nothing of it is started, whoever asks");
-    world.steps(&[Step::Park { vertex: v(0), parked: false }]);
+    world.steps(&[Step::PauseVertex { vertex: v(0), paused: false }]);
     repair(&mut world, 0);
     repair(&mut world, 1);
     assert!(world.engine.is_converged());
@@ -250,13 +250,13 @@ fn e15_a_parked_vertex_waits_with_all_below_it() {
 fn e15_what_runs_ends_and_a_restart_changes_nothing() {
     let mut world = settled(&[Shape::of(1)]);
     undo(&mut world, 0);
-    world.steps(&[Step::Park { vertex: v(0), parked: true }]);
+    world.steps(&[Step::PauseVertex { vertex: v(0), paused: true }]);
     repair(&mut world, 0);
     undo(&mut world, 0);
-    assert_eq!(standing(&world, 0), VertexStatus::Parked);
+    assert_eq!(standing(&world, 0), VertexStatus::Paused);
     world.steps(&[Step::Crash { kept: 0 }, Step::Watching(v(0)), Step::Wait(MINUTE)]);
-    assert_eq!((world.runs.len(), standing(&world, 0)), (0, VertexStatus::Parked));
-    world.steps(&[Step::Park { vertex: v(0), parked: false }]);
+    assert_eq!((world.runs.len(), standing(&world, 0)), (0, VertexStatus::Paused));
+    world.steps(&[Step::PauseVertex { vertex: v(0), paused: false }]);
     repair(&mut world, 0);
     assert!(world.engine.is_converged());
     sound(&world);

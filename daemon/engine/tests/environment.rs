@@ -182,8 +182,8 @@ impl World {
             }
             Step::Resume => self.deliver(Event::Resume),
             Step::Window { window, open } => self.window(WindowId(window), open),
-            Step::Park { vertex, parked } => {
-                self.known(vertex) && self.deliver(Event::Park { vertex, parked })
+            Step::PauseVertex { vertex, paused } => {
+                self.known(vertex) && self.deliver(Event::PauseVertex { vertex, paused })
             }
             Step::Stop { grace } => self.deliver(Event::Stop { grace }),
             Step::Crash { kept } => self.crash(kept),
@@ -310,7 +310,7 @@ impl World {
         let graph = self.accepted.as_ref().map(|(graph, _)| graph.as_ref());
         self.store.crash(kept, graph);
         (self.engine, self.twin) = (self.fresh(), Twin::default());
-        let parked = self.oracle.books.parked.clone();
+        let paused = self.oracle.books.paused_vertices.clone();
         self.oracle.crashed();
         self.muted.clear();
         self.runs.clear();
@@ -327,8 +327,8 @@ impl World {
         }
         // Paused vertices stay paused, and are so before their graph is loaded.
         let order = self.accepted.as_ref().map(|(graph, _)| graph.order().to_vec());
-        for vertex in parked.into_iter().filter(|id| order.iter().flatten().any(|o| o == id)) {
-            self.deliver(Event::Park { vertex, parked: true });
+        for vertex in paused.into_iter().filter(|id| order.iter().flatten().any(|o| o == id)) {
+            self.deliver(Event::PauseVertex { vertex, paused: true });
         }
         match self.accepted.clone() {
             Some((graph, counts)) => self.load(graph, counts, false),

@@ -255,7 +255,10 @@ fn step(tape: &mut Tape<'_>, world: &World, adversary: Option<VertexId>) -> Opti
         }
         93 if tape.chance(50) => {
             let vertex = tape.pick(&ids)?;
-            Step::Park { vertex, parked: !world.oracle.books.parked.contains(&vertex) }
+            Step::PauseVertex {
+                vertex,
+                paused: !world.oracle.books.paused_vertices.contains(&vertex),
+            }
         }
         93..96 => Step::Swap { graph: tape.below(graphs), operator: tape.chance(30) },
         96 | 97 => Step::Crash { kept: tape.below(world.store.written.len() + 1) },
@@ -392,8 +395,8 @@ fn restful(world: &World) -> Option<Step> {
     if !world.open.contains(&WindowId(0)) {
         return Some(Step::Window { window: 0, open: true });
     }
-    if let Some(vertex) = world.oracle.books.parked.first().copied() {
-        return Some(Step::Park { vertex, parked: false });
+    if let Some(vertex) = world.oracle.books.paused_vertices.first().copied() {
+        return Some(Step::PauseVertex { vertex, paused: false });
     }
     let order = world.running.as_ref().map(|graph| graph.order().to_vec()).unwrap_or_default();
     order.iter().any(|id| world.waits_for_time(*id)).then_some(Step::Wake)

@@ -231,8 +231,8 @@ impl Books {
         let resting = !vertex.is_running();
         let unsure = vertex.phase == Phase::Unsure;
         match standing {
-            VertexStatus::Parked => {
-                self.parked.contains(&id) && resting && (vertex.need != Need::No || polled)
+            VertexStatus::Paused => {
+                self.paused_vertices.contains(&id) && resting && (vertex.need != Need::No || polled)
             }
             VertexStatus::Settled => {
                 let debt = !vertex.declared.meta.noop && self.debts.contains_key(&id);
@@ -344,7 +344,7 @@ fn count_of<'a>(tally: &'a mut steadfast_engine::Counts, standing: &VertexStatus
         | VertexStatus::WaitingForBrake(_)
         | VertexStatus::WaitingForSemaphore
         | VertexStatus::WaitingForSlot
-        | VertexStatus::Parked
+        | VertexStatus::Paused
         | VertexStatus::Suspended => &mut tally.waiting,
     }
 }

@@ -317,7 +317,7 @@ pub(crate) struct Books {
     /// A graph was loaded in this turn.
     pub(crate) loaded_now: bool,
     pub(crate) open: BTreeSet<WindowId>,
-    pub(crate) parked: BTreeSet<VertexId>,
+    pub(crate) paused_vertices: BTreeSet<VertexId>,
     /// The time before which nothing is repaired.
     pub(crate) braked: Option<Tick>,
     /// The limit of the brake.
@@ -382,7 +382,7 @@ impl Books {
             loaded: false,
             loaded_now: false,
             open: BTreeSet::new(),
-            parked: BTreeSet::new(),
+            paused_vertices: BTreeSet::new(),
             braked: None,
             brake: Some(600),
             repeated: Vec::new(),

@@ -21,9 +21,9 @@ impl Books {
         for id in &self.order {
             let Some(vertex) = self.vertices.get(id) else { continue };
             // A paused vertex waits for no limiter: it blocks as long as it must be processed.
-            let parked = self.parked.contains(id);
-            let limited = if parked { (false, false) } else { self.is_limited(vertex, &all) };
-            let put_off = if parked { (false, false) } else { self.is_put_off(vertex) };
+            let paused = self.paused_vertices.contains(id);
+            let limited = if paused { (false, false) } else { self.is_limited(vertex, &all) };
+            let put_off = if paused { (false, false) } else { self.is_put_off(vertex) };
             let shut = vertex.phase == Phase::Shut && !vertex.is_running();
             let surely = shut && vertex.need == Need::No;
             let maybe = shut && !matches!(vertex.need, Need::Must { .. });
@@ -121,7 +121,7 @@ impl Books {
             && self.has_token(vertex)
             && !vertex.bucket_unsure
             && (!self.is_suspended(id) || self.is_surely_needed(id))
-            && !self.parked.contains(&id)
+            && !self.paused_vertices.contains(&id)
             && self.asked == Asked::Running
             && !self.paused
     }

@@ -227,7 +227,7 @@ fn e03_a_swap_leaves_nobody_awaited_who_is_gone() {
 #[test]
 fn e03_a_paused_parent_is_not_awaited() {
     let mut world = settled(&[Shape::of(2).edge(0, 1)]);
-    world.steps(&[Step::Park { vertex: v(0), parked: true }]);
+    world.steps(&[Step::PauseVertex { vertex: v(0), paused: true }]);
     world.steps(&[Step::Changed(v(1)), Step::Checked(v(1), RunVerdict::Unknown)]);
     assert_eq!((started(&world), counted(&world, 1)), (vec![1], 1));
     sound(&world);

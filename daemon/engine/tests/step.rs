@@ -43,7 +43,7 @@ pub(crate) enum Step {
     /// A window opens or closes.
     Window { window: u32, open: bool },
     /// The pause of one vertex begins or ends.
-    Park { vertex: VertexId, parked: bool },
+    PauseVertex { vertex: VertexId, paused: bool },
     /// Somebody requests a pause of this length.
     Pause { drain: bool, length: Duration },
     /// Somebody ends the pause.

@@ -33,7 +33,7 @@ pub(super) fn sum_of(identity: &str, record: &Record) -> u64 {
         sum.text(record.sent.as_ref().map(|OpaqueText(values)| values.as_ref()));
         sum.text(record.taken.as_deref());
     }
-    if let Some(pause) = &record.parked {
+    if let Some(pause) = &record.pause {
         sum.text(Some("parked"));
         sum.text(Some(&pause.reason));
         sum.number(Some(pause.until_unix));

@@ -249,8 +249,8 @@ impl<'t> Batch<'t> {
                 sum.cast_signed(),
                 record.sent.as_ref().map(|OpaqueText(values)| values.as_ref()),
                 record.taken.as_deref(),
-                record.parked.as_ref().map(|pause| &pause.reason),
-                record.parked.as_ref().map(|pause| pause.until_unix.cast_signed()),
+                record.pause.as_ref().map(|pause| &pause.reason),
+                record.pause.as_ref().map(|pause| pause.until_unix.cast_signed()),
                 owned.map(ownership::marks),
                 owned.map(|owned| owned.graph.as_ref()),
                 owned.map(|owned| owned.thing.cast_signed()),
@@ -259,7 +259,7 @@ impl<'t> Batch<'t> {
                 flight.and_then(|flight| flight.verb).map(Verb::word),
                 flight.map(|flight| flight.epoch.cast_signed()),
                 cut(record).map(Verb::word),
-                record.parked.as_ref().and_then(|pause| pause.lasts).map(u64::cast_signed),
+                record.pause.as_ref().and_then(|pause| pause.lasts).map(u64::cast_signed),
                 flight.and_then(|flight| flight.pays).map(u64::cast_signed),
                 cut_pays(record).map(u64::cast_signed),
             ])?;
@@ -313,7 +313,7 @@ struct Few {
     flight: Option<Box<InFlight>>,
     sent: Option<OpaqueText>,
     taken: Option<Arc<str>>,
-    parked: Option<Box<PauseRecord>>,
+    pause: Option<Box<PauseRecord>>,
 }
 
 impl<'c> Reading<'c> {
@@ -349,7 +349,7 @@ impl<'c> Reading<'c> {
             flight: few.flight,
             sent: few.sent,
             taken: few.taken,
-            parked: few.parked,
+            pause: few.pause,
             owned: whose,
         };
         let sum = row.get::<_, i64>(4)?.cast_unsigned();
@@ -387,7 +387,7 @@ impl<'c> Reading<'c> {
             (None, None, None) => None,
             _ => return Err(damaged("an incomplete begin record")),
         };
-        let parked = match (text(row, 6)?, number(row, 7)?) {
+        let pause = match (text(row, 6)?, number(row, 7)?) {
             (Some(reason), Some(until_unix)) => {
                 Some(Box::new(PauseRecord { reason, until_unix, lasts: number(row, 11)? }))
             }
@@ -401,7 +401,7 @@ impl<'c> Reading<'c> {
             flight,
             sent: text(row, 4)?.map(|text| OpaqueText(text.into())),
             taken: text(row, 5)?.map(Into::into),
-            parked,
+            pause,
         })
     }
 

@@ -390,8 +390,8 @@ impl DaemonRequestHandler {
             let reason = "undone by command".to_owned();
             let limit = Some(Duration::from_secs(seconds));
             let names = vec![resource.clone()];
-            let park = |names, to| Query::PauseResources { names, limit, reason, to };
-            if let Err(late) = self.order(names, park).await {
+            let pause_of = |names, to| Query::PauseResources { names, limit, reason, to };
+            if let Err(late) = self.order(names, pause_of).await {
                 // The pause may have been stored although no answer came.
                 self.resume_after_undo(resource, before.as_ref()).await;
                 return Err(late);

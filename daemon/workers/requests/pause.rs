@@ -25,8 +25,8 @@ impl DaemonRequestHandler {
                 "only the whole daemon can drain; single resources pause after their current run";
             return Err(Reply::Refused(why.to_owned()));
         } else {
-            let park = |names, to| Query::PauseResources { names, limit, reason, to };
-            self.order(resources, park).await?;
+            let pause_of = |names, to| Query::PauseResources { names, limit, reason, to };
+            self.order(resources, pause_of).await?;
         }
         // Without a driver, the next one stores the pause.
         let saved = self.of_driver_in(SAVED, Query::PauseSaved).await.unwrap_or_default();

@@ -68,12 +68,15 @@ impl CarriedPauses {
             entries.push(Entry::Pause(now.pause.clone()));
         }
         let of = |recalled: &StoredState, name: &str| {
-            recalled.resources.get(name).and_then(|kept| kept.parked.clone())
+            recalled.resources.get(name).and_then(|kept| kept.pause.clone())
         };
         let names = began.resources.keys().chain(now.resources.keys());
         let names: std::collections::BTreeSet<&String> = names.collect();
         for name in names.into_iter().filter(|name| of(began, name) != of(now, name)) {
-            entries.push(Entry::Park { identity: name.as_str().into(), pause: of(now, name) });
+            entries.push(Entry::ResourcePause {
+                identity: name.as_str().into(),
+                pause: of(now, name),
+            });
         }
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = entries;
     }
@@ -114,14 +117,14 @@ mod tests {
     fn pauses_made_meanwhile_are_carried_over() {
         let pause =
             |reason: &str| PauseRecord { reason: reason.to_owned(), until_unix: 9, lasts: None };
-        let park = |name: &str, pause| Entry::Park { identity: name.into(), pause };
+        let pause_of = |name: &str, pause| Entry::ResourcePause { identity: name.into(), pause };
         let mut memory = MemoryStore::default();
-        memory.commit(&[park("file[a]", Some(pause("before")))]).expect("kept");
+        memory.commit(&[pause_of("file[a]", Some(pause("before")))]).expect("kept");
         let began = memory.recall().expect("told");
         memory
             .commit(&[
-                park("file[a]", None),
-                park("file[b]", Some(pause("one"))),
+                pause_of("file[a]", None),
+                pause_of("file[b]", Some(pause("one"))),
                 Entry::Pause(Some(pause("all"))),
             ])
             .expect("kept");
@@ -132,7 +135,7 @@ mod tests {
         let told = store.recall().expect("told");
         assert_eq!(told.pause, Some(pause("all")));
         assert_eq!(told.resources.keys().collect::<Vec<_>>(), ["file[b]"]);
-        assert_eq!(told.resources["file[b]"].parked, Some(pause("one")));
+        assert_eq!(told.resources["file[b]"].pause, Some(pause("one")));
         assert!(carried.take().is_empty(), "once");
     }
 }

@@ -28,7 +28,7 @@ pub(crate) fn at_the_end(world: &mut World, tick: Option<Tick>) {
             // A paused vertex waits for the operator, too.
             Some(
                 VertexStatus::Failed
-                | VertexStatus::Parked
+                | VertexStatus::Paused
                 | VertexStatus::Held(HeldReason::Operator),
             ) => true,
             Some(VertexStatus::Held(HeldReason::Window(window))) => {
@@ -61,7 +61,7 @@ pub(crate) fn at_the_end(world: &mut World, tick: Option<Tick>) {
         if !excuse && books.debts.contains_key(id) && !books.vertices[id].declared.meta.noop {
             found.push(format!("{E9_REFRESH}\n    {id} is still owed a refresh"));
         }
-        let looks = !excuse && !books.parked.contains(id);
+        let looks = !excuse && !books.paused_vertices.contains(id);
         if looks && books.vertices[id].look.is_some_and(|(_, required)| required) {
             found.push(format!("{E4_EVENT}\n    {id} was never looked at"));
         }

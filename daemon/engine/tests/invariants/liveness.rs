@@ -38,7 +38,7 @@ impl Books {
             && !self.paused
             && self.is_watched(vertex)
             && !self.is_suspended(id)
-            && !self.parked.contains(&id)
+            && !self.paused_vertices.contains(&id)
             && self.can_be_looked_at(id)
             && self.has_slot(id)
     }

@@ -37,7 +37,7 @@ impl Books {
             if !waits || vertex.look.is_some() {
                 continue;
             }
-            if rests || suspended || self.parked.contains(&id) {
+            if rests || suspended || self.paused_vertices.contains(&id) {
                 wrong.push(format!("{id} waits in a queue, and may not: {standing:?}"));
             }
             let blocking: Vec<VertexId> = self.surely_blocking(id);

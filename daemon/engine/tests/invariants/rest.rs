@@ -55,7 +55,7 @@ impl Books {
         for (id, vertex) in &self.vertices {
             let Poll::Every(interval) = vertex.declared.meta.poll else { continue };
             let free = vertex.running.is_none()
-                && !self.parked.contains(id)
+                && !self.paused_vertices.contains(id)
                 && vertex.phase == Phase::Rest
                 && vertex.need == Need::No
                 && vertex.declared.meta.pace.is_none()

@@ -25,11 +25,11 @@ pub(super) const REGAINED: &str = "a watch stands again, and what it covers is c
 pub(super) const REDONE: &str = "the operator runs what is as declared";
 pub(super) const REDONE_FAILED: &str = "the operator tries what has failed for good";
 pub(super) const REDONE_IN_RUN: &str = "the operator asks while the vertex runs";
-pub(super) const PARKED: &str = "a vertex that is parked is dirty";
-pub(super) const PARKED_IN_RUN: &str = "a vertex is parked while it runs";
-pub(super) const BELOW_PARKED: &str = "a vertex waits for one that is parked";
-pub(super) const PARKED_OVER_CRASH: &str = "a vertex stays parked over a crash";
-pub(super) const UNPARKED: &str = "what was parked goes on";
+pub(super) const VERTEX_PAUSED: &str = "a paused vertex is dirty";
+pub(super) const VERTEX_PAUSED_IN_RUN: &str = "a vertex is paused while it runs";
+pub(super) const BELOW_PAUSED_VERTEX: &str = "a vertex waits for one that is paused";
+pub(super) const VERTEX_PAUSED_OVER_CRASH: &str = "a vertex stays paused over a crash";
+pub(super) const VERTEX_RESUMED: &str = "what was paused goes on";
 pub(super) const REFUSED: &str = "a begin is refused, and it has failed";
 pub(super) const REFUSED_AGAIN: &str = "a begin is refused, and tried again";
 pub(super) const REFUSED_CANCELLED: &str = "a begin is refused whose run is cancelled";
@@ -48,11 +48,11 @@ pub(super) const ALL: [&str; 20] = [
     REDONE,
     REDONE_FAILED,
     REDONE_IN_RUN,
-    PARKED,
-    PARKED_IN_RUN,
-    BELOW_PARKED,
-    PARKED_OVER_CRASH,
-    UNPARKED,
+    VERTEX_PAUSED,
+    VERTEX_PAUSED_IN_RUN,
+    BELOW_PAUSED_VERTEX,
+    VERTEX_PAUSED_OVER_CRASH,
+    VERTEX_RESUMED,
     REFUSED,
     REFUSED_AGAIN,
     REFUSED_CANCELLED,
@@ -80,8 +80,11 @@ pub(super) fn offer(state: &State, actions: &mut Vec<Step>) {
         if left.retries_now > 0 {
             actions.push(Step::RetryNow(id));
         }
-        if left.parks > 0 {
-            actions.push(Step::Park { vertex: id, parked: !books.parked.contains(&id) });
+        if left.vertex_pauses > 0 {
+            actions.push(Step::PauseVertex {
+                vertex: id,
+                paused: !books.paused_vertices.contains(&id),
+            });
         }
     }
     if left.refusals > 0 && matches!(world.store.written.front(), Some(Entry::Begin(_))) {
@@ -120,23 +123,25 @@ pub(super) fn see(before: &World, step: &Step, after: &World, seen: &mut Sights)
             (starts(id) && was(id) == Some(VertexStatus::Failed), REDONE_FAILED),
             (in_run(id), REDONE_IN_RUN),
         ],
-        Step::Park { vertex, parked: true } => vec![(in_run(vertex), PARKED_IN_RUN)],
-        Step::Park { vertex, parked: false } => {
-            let rested = was(vertex) == Some(VertexStatus::Parked);
-            vec![(rested && starts(vertex), UNPARKED)]
+        Step::PauseVertex { vertex, paused: true } => vec![(in_run(vertex), VERTEX_PAUSED_IN_RUN)],
+        Step::PauseVertex { vertex, paused: false } => {
+            let rested = was(vertex) == Some(VertexStatus::Paused);
+            vec![(rested && starts(vertex), VERTEX_RESUMED)]
         }
-        Step::Crash { .. } => vec![(!after.oracle.books.parked.is_empty(), PARKED_OVER_CRASH)],
+        Step::Crash { .. } => {
+            vec![(!after.oracle.books.paused_vertices.is_empty(), VERTEX_PAUSED_OVER_CRASH)]
+        }
         Step::Refuse => refused(before, after),
         Step::Wake => lapsed(before, after),
         _ => Vec::new(),
     };
     seen.extend(all.into_iter().filter_map(|(was, what)| was.then_some(what)));
-    let parked = |above: &Vec<VertexId>| {
-        above.iter().any(|id| after.engine.vertex_status(*id) == Some(VertexStatus::Parked))
+    let paused = |above: &Vec<VertexId>| {
+        above.iter().any(|id| after.engine.vertex_status(*id) == Some(VertexStatus::Paused))
     };
-    let waits = |id: &VertexId| matches!(after.engine.vertex_status(*id), Some(VertexStatus::WaitingFor(above)) if parked(&above));
+    let waits = |id: &VertexId| matches!(after.engine.vertex_status(*id), Some(VertexStatus::WaitingFor(above)) if paused(&above));
     if after.oracle.books.order.iter().any(waits) {
-        seen.insert(BELOW_PARKED);
+        seen.insert(BELOW_PAUSED_VERTEX);
     }
 }
 
@@ -218,7 +223,11 @@ fn model_what_happens_to_one_vertex() {
     let mut all = with_each(&HAPPENING, &[&[]], (1, ONE));
     all.extend(with_each(&HAPPENING, &each(&FEATURES), (1, CALM)));
     all.extend(each_two(1, CALM));
-    all.extend(with_each(&[Feature::Lapse, Feature::Park], &[&[Feature::Crash]], (1, CRASHED)));
+    all.extend(with_each(
+        &[Feature::Lapse, Feature::PauseVertex],
+        &[&[Feature::Crash]],
+        (1, CRASHED),
+    ));
     let wanted = [
         SUSPECTED,
         SUSPECTED_IN_RUN,
@@ -227,10 +236,10 @@ fn model_what_happens_to_one_vertex() {
         REDONE,
         REDONE_FAILED,
         REDONE_IN_RUN,
-        PARKED,
-        PARKED_IN_RUN,
-        PARKED_OVER_CRASH,
-        UNPARKED,
+        VERTEX_PAUSED,
+        VERTEX_PAUSED_IN_RUN,
+        VERTEX_PAUSED_OVER_CRASH,
+        VERTEX_RESUMED,
         REFUSED,
         REFUSED_AGAIN,
         REFUSED_CANCELLED,
@@ -240,7 +249,7 @@ fn model_what_happens_to_one_vertex() {
     ];
     let wanted = [&wanted[..], &remaking::SEEN].concat();
     explore_in_ci(
-        "1 vertex, what happens to it: alone, with each feature, each two; a pause that ends, or one that is parked, with a crash",
+        "1 vertex, what happens to it: alone, with each feature, each two; a pause that ends, or one that is paused, with a crash",
         all,
         &wanted,
     );
@@ -256,8 +265,8 @@ fn model_what_happens_to_two_vertices() {
         LOST,
         REGAINED,
         REDONE_FAILED,
-        BELOW_PARKED,
-        UNPARKED,
+        BELOW_PAUSED_VERTEX,
+        VERTEX_RESUMED,
         REFUSED,
         LAPSED,
         LAPSED_IN_DRAIN,
@@ -271,7 +280,7 @@ fn model_what_happens_to_two_vertices() {
 #[ignore = "part of the larger exploration: docs/model.md"]
 fn explore_what_happens_to_one_vertex_that_is_held() {
     let held = with_each(&HAPPENING, &each(&HOLDING), (1, CALM));
-    explore("1 vertex, what happens to it, with each that holds", held, &[PARKED, LAPSED]);
+    explore("1 vertex, what happens to it, with each that holds", held, &[VERTEX_PAUSED, LAPSED]);
 }
 
 #[test]
@@ -279,7 +288,11 @@ fn explore_what_happens_to_one_vertex_that_is_held() {
 fn explore_what_happens_to_two_vertices_with_every_feature() {
     let calm = Budget { failures: 0, ..CALM };
     let features = with_each(&HAPPENING, &each(&FEATURES), (2, calm));
-    explore("2 vertices, what happens to them, with each", features, &[BELOW_PARKED, REDONE]);
+    explore(
+        "2 vertices, what happens to them, with each",
+        features,
+        &[BELOW_PAUSED_VERTEX, REDONE],
+    );
     let two = each_two(2, calm);
-    explore("2 vertices, each two that happen to them", two, &[REFUSED, UNPARKED]);
+    explore("2 vertices, each two that happen to them", two, &[REFUSED, VERTEX_RESUMED]);
 }

@@ -47,7 +47,7 @@ impl Books {
     /// Returns true if an ancestor may have been found to differ since `since`, or may block for longer.
     pub(super) fn may_be_excused(&self, id: VertexId, since: When) -> bool {
         let differs = |above: &VertexId| {
-            self.parked.contains(above)
+            self.paused_vertices.contains(above)
                 || self.is_suspended(*above)
                 || self.vertices.get(above).is_some_and(|vertex| {
                     let rests = matches!(vertex.phase, Phase::Rest | Phase::Held | Phase::Shut);
@@ -95,7 +95,7 @@ impl Books {
             if this.moved.0 > since {
                 return Some(format!("{above} differs"));
             }
-            let free = !self.parked.contains(above) && !self.is_suspended(*above);
+            let free = !self.paused_vertices.contains(above) && !self.is_suspended(*above);
             if free && settled(this) && this.seen <= since {
                 return Some(format!("{above} was not looked at"));
             }

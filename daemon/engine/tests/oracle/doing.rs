@@ -84,8 +84,8 @@ impl Books {
             }
             Asked::Stopping => self.broken(E16_STOP, &format!("{id} is started after the stop")),
         }
-        if self.parked.contains(&id) {
-            self.broken(E15_PAUSE, &format!("{id} is started while it is parked"));
+        if self.paused_vertices.contains(&id) {
+            self.broken(E15_PAUSE, &format!("{id} is started while it is paused"));
         }
         if self.is_suspended(id) && !self.may_be_needed(id) {
             self.broken(E17_SWAP, &format!("{id} is started while a swap waits that changes it"));

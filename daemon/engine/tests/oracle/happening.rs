@@ -78,8 +78,12 @@ impl Books {
                 self.durable_now = known.map(|(id, outcome, applied)| (*run, id, outcome, applied));
             }
             Event::Window { window, open } => self.window(*window, *open),
-            Event::Park { vertex, parked: true } => drop(self.parked.insert(*vertex)),
-            Event::Park { vertex, parked: false } => drop(self.parked.remove(vertex)),
+            Event::PauseVertex { vertex, paused: true } => {
+                drop(self.paused_vertices.insert(*vertex))
+            }
+            Event::PauseVertex { vertex, paused: false } => {
+                drop(self.paused_vertices.remove(vertex))
+            }
             Event::Resume | Event::Wake => {}
         }
         self.allow_what_is_asked();

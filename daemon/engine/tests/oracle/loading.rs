@@ -65,7 +65,7 @@ impl Books {
             self.debts.remove(id);
             self.drained_first.remove(id);
             self.late_pokes.remove(id);
-            self.parked.remove(id);
+            self.paused_vertices.remove(id);
             self.was_quiet(before);
             taken.2 += 1;
             if before.running.is_some() {

@@ -30,11 +30,11 @@ fn e20_a_pause_is_no_listening() {
 
 /// E-20, row B: a vertex that yields and was paused on its own needs a quiet time, too.
 #[test]
-fn e20_a_parked_vertex_listens_first() {
+fn e20_a_paused_vertex_is_unmuted_first() {
     let mut world = fought(yielding(), 0);
     undo(&mut world, 0);
-    world.steps(&[Step::Park { vertex: v(0), parked: true }, Step::Wait(LONGER)]);
-    world.steps(&[Step::Park { vertex: v(0), parked: false }]);
+    world.steps(&[Step::PauseVertex { vertex: v(0), paused: true }, Step::Wait(LONGER)]);
+    world.steps(&[Step::PauseVertex { vertex: v(0), paused: false }]);
     sound(&world);
     assert_eq!(started(&world), [0; 0], "{}", world.log.join("\n"));
     undo(&mut world, 0);

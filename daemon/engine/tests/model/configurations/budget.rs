@@ -37,7 +37,7 @@ pub(in crate::model) struct Budget {
     /// Runs that the operator requests.
     pub(in crate::model) retries_now: u8,
     /// Beginnings and ends of the pause of one vertex.
-    pub(in crate::model) parks: u8,
+    pub(in crate::model) vertex_pauses: u8,
     /// Begins that cannot be stored.
     pub(in crate::model) refusals: u8,
     /// True if pauses are short, so that they end by themselves.
@@ -79,7 +79,7 @@ impl Budget {
         suspects: 0,
         losses: 0,
         retries_now: 0,
-        parks: 0,
+        vertex_pauses: 0,
         refusals: 0,
         lapses: false,
         repaired: 0,
@@ -125,7 +125,7 @@ impl Budget {
             // The budget is zero if watches are answered in any order: those are no losses.
             Step::Watching(_) | Step::Unwatched(_) => self.losses = self.losses.saturating_sub(1),
             Step::RetryNow(_) => self.retries_now -= 1,
-            Step::Park { .. } => self.parks -= 1,
+            Step::PauseVertex { .. } => self.vertex_pauses -= 1,
             Step::Refuse => self.refusals -= 1,
             Step::Wake if tick => self.ticks -= 1,
             _ => {}

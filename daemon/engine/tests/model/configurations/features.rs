@@ -63,7 +63,7 @@ pub(in crate::model) enum Feature {
     /// The operator requests a run.
     RetryNow,
     /// One vertex is paused, and resumed.
-    Park,
+    PauseVertex,
     /// A begin cannot be stored.
     Refusal,
     /// Pauses are short: they end by themselves.
@@ -108,7 +108,7 @@ pub(in crate::model) const HAPPENING: [Feature; 7] = [
     Feature::Suspect,
     Feature::Loss,
     Feature::RetryNow,
-    Feature::Park,
+    Feature::PauseVertex,
     Feature::Refusal,
     Feature::Lapse,
     Feature::Remade,
@@ -175,7 +175,7 @@ impl Feature {
             Self::Window | Self::Realize => true,
             Self::Brake | Self::Group | Self::Value => false,
             Self::Suspect | Self::Loss | Self::RetryNow => false,
-            Self::Park | Self::Refusal | Self::Lapse | Self::Remade | Self::Plan => false,
+            Self::PauseVertex | Self::Refusal | Self::Lapse | Self::Remade | Self::Plan => false,
         }
     }
 
@@ -221,7 +221,7 @@ impl Feature {
             Self::Realize => shape.meta(number, |meta| meta.realize = true),
             Self::Brake | Self::Group | Self::Value => shape,
             Self::Suspect | Self::Loss | Self::RetryNow => shape,
-            Self::Park | Self::Refusal | Self::Lapse | Self::Remade | Self::Plan => shape,
+            Self::PauseVertex | Self::Refusal | Self::Lapse | Self::Remade | Self::Plan => shape,
         }
     }
 
@@ -268,7 +268,7 @@ impl Feature {
             Self::Suspect => Budget { suspects: 1, ..budget },
             Self::Loss => Budget { losses: 2, ..budget },
             Self::RetryNow => Budget { retries_now: 1, ..budget },
-            Self::Park => Budget { parks: 2, ..budget },
+            Self::PauseVertex => Budget { vertex_pauses: 2, ..budget },
             Self::Refusal => Budget { refusals: 1, timed: true, ..budget },
             Self::Lapse => {
                 let (pauses, turns) = (budget.pauses.max(1), budget.turns.max(1));

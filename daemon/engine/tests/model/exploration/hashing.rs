@@ -138,7 +138,7 @@ fn hash_books<H: Hasher>(books: &Books, state: &mut H) {
         Asked::Pausing { until, drain } => (1, terms.later(until), drain).hash(state),
         Asked::Stopping => 2.hash(state),
     }
-    (&books.open, &books.parked, books.braked.map(|at| terms.later(at))).hash(state);
+    (&books.open, &books.paused_vertices, books.braked.map(|at| terms.later(at))).hash(state);
     if books.brake != Some(MANY) {
         let ages = |at: &Tick| terms.ago(*at).min(LONGEST);
         books.repeated.iter().map(ages).collect::<Vec<_>>().hash(state);

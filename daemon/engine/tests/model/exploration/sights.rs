@@ -206,7 +206,7 @@ fn of_standing(standing: &VertexStatus) -> Option<&'static str> {
         VertexStatus::Contended { next: Some(_), .. } => Some(CONTENDED),
         VertexStatus::Contended { next: None, .. } => Some(FOUGHT),
         VertexStatus::Held(HeldReason::Operator) => None,
-        VertexStatus::Parked => Some(crate::model::happening::PARKED),
+        VertexStatus::Paused => Some(crate::model::happening::VERTEX_PAUSED),
         VertexStatus::Stuck(..) => Some(STUCK),
         VertexStatus::Suspended => Some(SUSPENDED),
         VertexStatus::Asking(_) => Some(ASKING),

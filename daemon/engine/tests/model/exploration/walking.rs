@@ -52,7 +52,7 @@ fn weight(step: &Step) -> u64 {
         Step::Pause { .. } | Step::Swap { .. } | Step::Refuse => 4,
         Step::Suspect(_) | Step::Look(_) | Step::RetryNow(_) | Step::Received(_) => 4,
         Step::Remade(_) | Step::Doubt { .. } => 4,
-        Step::Park { .. } | Step::Window { .. } | Step::Unwatched(_) => 4,
+        Step::PauseVertex { .. } | Step::Window { .. } | Step::Unwatched(_) => 4,
         Step::Changed(_) | Step::Watching(_) | Step::Resume | Step::Wake => 8,
         Step::Checked(..) | Step::Ended(..) | Step::Commit => 16,
         Step::Wait(_) | Step::Lag(_) => 1,
