@@ -43,7 +43,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<(), Failure> {
         "hold" => hold(&files),
         "rewrite" => {
             let first = files.first().ok_or("no files")?;
-            super::fight::rewrite(&first.path, commits()?)
+            super::contention::rewrite(&first.path, commits()?)
         }
         other => Err(format!("no bare program {other}").into()),
     }

@@ -5,12 +5,12 @@
 //! 1 for a missed target. docs/development/benchmarks.md explains the output.
 //!
 //! Nothing here writes outside its own folder. Reading order: `tree`, `process`, `report`, `baseline`, then the
-//! parts: `pass`, `persistence`, `drift`, `fight`, `idle_100k`, `console`, `readers`, `recorded`, `unread`.
+//! parts: `pass`, `persistence`, `drift`, `contention`, `idle_100k`, `console`, `readers`, `recorded`, `unread`.
 
 mod baseline;
 mod console;
+mod contention;
 mod drift;
-mod fight;
 mod idle_100k;
 mod pass;
 mod persistence;
@@ -39,7 +39,7 @@ const PARTS: [(&str, Part); 16] = [
     ("load", idle_100k::load),
     ("rest", idle_100k::rest),
     ("drift", drift::drift),
-    ("fight", fight::fight),
+    ("contention", contention::contention),
     ("status", console::status),
     ("metrics", console::metrics),
     ("readers", readers::readers),

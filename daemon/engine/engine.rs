@@ -78,7 +78,7 @@ pub struct Engine {
     pub(crate) pause: PauseState,
     pub(crate) stop: Option<StopState>,
     /// Vertices that were repaired recently, or are contended (E-20).
-    pub(crate) fights: BTreeMap<VertexId, Contention>,
+    pub(crate) contentions: BTreeMap<VertexId, Contention>,
     /// The recent applies, oldest first.
     pub(crate) wrote: VecDeque<Wrote>,
     pub(crate) brake: Brake,
@@ -134,7 +134,7 @@ impl Engine {
             rewires: false,
             pause: PauseState::default(),
             stop: None,
-            fights: BTreeMap::new(),
+            contentions: BTreeMap::new(),
             wrote: VecDeque::new(),
             brake: Brake::default(),
             open: BTreeSet::new(),

@@ -149,7 +149,7 @@ impl Engine {
     }
 
     fn contended(&self, id: VertexId, vertex: &Vertex) -> VertexStatus {
-        let fight = self.fights.get(&id);
+        let contention = self.contentions.get(&id);
         let next = match vertex.place {
             Place::Backoff(at) => Some(at),
             Place::Nowhere
@@ -160,9 +160,9 @@ impl Engine {
             | Place::Look(_) => None,
         };
         VertexStatus::Contended {
-            party: fight.and_then(|fight| fight.party),
-            repairs: fight.map_or(0, |fight| fight.repairs),
-            since: fight.and_then(|fight| fight.since).unwrap_or(self.now),
+            party: contention.and_then(|contention| contention.party),
+            repairs: contention.map_or(0, |contention| contention.repairs),
+            since: contention.and_then(|contention| contention.since).unwrap_or(self.now),
             next,
         }
     }

@@ -112,7 +112,7 @@ fn only_and_skip_choose() {
 fn a_difference_after_apply_is_reported() {
     let host = Host::with(
         r#"
-graph: fight
+graph: contention
 resources:
   file: [{name: f, path: $DIR/f, content: "a\n"}]
   exec: [{name: e, shell: /bin/sh, cmd: "echo b > $DIR/f", after: "file[f]"}]

@@ -61,11 +61,11 @@ fn of(daemon: &Daemon, event: &str, resource: &str) -> Vec<Line> {
 
 /// The duration of a contention test. Repairs wait 1, 2, 4 and 8 s, less up to a quarter, so three are due. Without
 /// back-off there would be hundreds, and with `on_conflict: win` forty.
-const FOUGHT: Duration = Duration::from_secs(10);
+const CONTENDED: Duration = Duration::from_secs(10);
 const RARE: RangeInclusive<u32> = 1..=6;
 
 const FILES: &str = r#"
-graph: fought
+graph: contended
 resources:
   file:
   - {name: a, path: $DIR/a, content: "a\n"}
@@ -127,7 +127,7 @@ fn f9_who_never_gives_way_does_not_fill_the_log() {
 
 /// F-9: repairs that fail because the file is rewritten meanwhile belong to the same contention.
 #[test]
-fn f9_what_fails_in_a_fight_does_not_fill_the_log() {
+fn f9_failures_of_a_contention_do_not_fill_the_log() {
     let host = Host::with(&FILES.replace("\"a\\n\"}", "\"a\\n\", meta: {on_conflict: win}}"));
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
@@ -135,7 +135,7 @@ fn f9_what_fails_in_a_fight_does_not_fill_the_log() {
         daemon.wait_for_of("contended", "file[a]");
         let said = |event: &str| of(&daemon, event, "file[a]").len();
         let before = said("retrying") + said("recovered");
-        std::thread::sleep(FOUGHT);
+        std::thread::sleep(CONTENDED);
         let after = said("retrying") + said("recovered");
         // A repair that failed before the contention was recognised may succeed during it.
         assert!(after <= before + 1, "{:?}", daemon.log());
@@ -231,17 +231,20 @@ fn f10_two_daemons_with_opposite_graphs_come_to_rest() {
     wait_a_while(&one, began);
     let repairs = [0, 1].map(|n: usize| changes(hosts[n]).contended - before[n].contended);
     assert!(repairs.iter().all(|count| count <= RARE.end()), "{repairs:?}");
-    assert!(repairs.iter().any(|count| RARE.contains(count)), "the fight goes on: {repairs:?}");
+    assert!(
+        repairs.iter().any(|count| RARE.contains(count)),
+        "the contention goes on: {repairs:?}"
+    );
 }
 
 fn wait_a_while(host: &Host, began: Instant) {
-    host.wait_until("time has passed", || began.elapsed() >= FOUGHT);
+    host.wait_until("time has passed", || began.elapsed() >= CONTENDED);
 }
 
 /// F-10: two daemons with one graph and separate state directories do not undo each other: either one repairs drift,
 /// and both come to rest.
 #[test]
-fn f10_two_daemons_with_the_same_graph_do_not_fight() {
+fn f10_two_daemons_with_the_same_graph_do_not_contend() {
     const DRIFTS: u32 = 3;
     let (one, other) = (Host::with(""), Host::with(""));
     let shared = one.path("shared");
@@ -439,7 +442,7 @@ resources:
 
 /// B17: a copy follows a source that changes many times: no contention is reported, and every version arrives.
 #[test]
-fn b17_a_source_that_changes_often_is_no_fight() {
+fn b17_a_source_that_changes_often_is_no_contention() {
     let host = Host::with(
         "graph: g\nresources:\n  file:\n  - {name: copy, path: $DIR/copy, source: $DIR/src}\n  - {name: other, path: $DIR/other, content: x}\n",
     );

@@ -74,7 +74,7 @@ fn one_that_is_tried_for_ever_comes_apart() {
 
 /// E-20: a member in contention delays no repair of its siblings; only the member has the contention.
 #[test]
-fn one_that_is_fought_over_comes_apart() {
+fn a_contended_member_is_split() {
     play(|mut ground| async move {
         ground.load(&[("calm", &[]), ("torn", &[]), ("other", &[])], Meta::default());
         ground.hears("converged").await;

@@ -103,7 +103,7 @@ fn note(stage: &mut Stage, news: &Notification<'_>) {
         Notification::Held { .. } => stage.saw("would change"),
         Notification::RepairsSuspended { .. } => stage.saw("the brake held"),
         Notification::RepairsResumed => stage.saw("the brake let go"),
-        Notification::Contended { .. } => stage.saw("a fight"),
+        Notification::Contended { .. } => stage.saw("a contention"),
         Notification::Stuck(_) => stage.saw("a stuck run"),
         Notification::Unwatched { .. } => stage.saw("a vertex without events"),
         Notification::Converged { .. } => stage.saw("all as declared"),

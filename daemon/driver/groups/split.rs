@@ -122,7 +122,7 @@ impl Driver {
     }
 
     /// Splits the member that was changed last from a contended group.
-    pub(in crate::driver) fn part_who_is_fought_over(&mut self, leader: VertexId) {
+    pub(in crate::driver) fn split_contended(&mut self, leader: VertexId) {
         if self.graph.groups().get(leader).is_some() {
             let who = self.runs.changed_last(self.graph.groups(), leader);
             self.part(vec![who], "the repairs are repeatedly reverted");

@@ -55,7 +55,7 @@ impl Driver {
             | Notice::StillContended { .. }
             | Notice::ContentionEnded(_)
             | Notice::RepairsSuspended { .. }
-            | Notice::RepairsResumed => self.tell_fight(&notice),
+            | Notice::RepairsResumed => self.notify_contention(&notice),
             Notice::Stuck(id, _) => {
                 for id in self.runs.concerned(self.graph.groups(), id) {
                     self.notifier.tell(&Notification::Stuck(self.graph.name(id)));
@@ -113,7 +113,7 @@ impl Driver {
         self.notifier.tell(&Notification::Diverged { identity, is_contended });
     }
 
-    fn tell_fight(&mut self, notice: &Notice) {
+    fn notify_contention(&mut self, notice: &Notice) {
         match *notice {
             Notice::Contended { vertex, party, repairs } => {
                 let by = match party {
@@ -127,7 +127,7 @@ impl Driver {
                 };
                 let identity = self.graph.name(self.runs.changed_last(self.graph.groups(), vertex));
                 self.notifier.tell(&Notification::Contended { identity, by, repairs });
-                self.part_who_is_fought_over(vertex);
+                self.split_contended(vertex);
             }
             Notice::StillContended { vertex, repairs, since } => {
                 let next = match self.engine.vertex_status(vertex) {

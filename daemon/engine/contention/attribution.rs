@@ -47,7 +47,7 @@ impl Engine {
     /// Returns the other vertices that are applying or have just applied, in a run begun since the last repair of this
     /// vertex. One run counts for one reversal only, however long it lasts.
     pub(crate) fn writers(&self, id: VertexId) -> Vec<VertexId> {
-        let since = self.fights.get(&id).map_or(Stamp::NEVER, |fight| fight.begun);
+        let since = self.contentions.get(&id).map_or(Stamp::NEVER, |contention| contention.begun);
         let applying = self.in_flight.values().filter_map(|other| {
             let run = self.vertex(*other)?.run().filter(|run| is_applying(run))?;
             Some((run.begun?, *other))
@@ -65,7 +65,7 @@ impl Engine {
     /// culprit, unless a caller with knowledge of the objects excludes it.
     #[must_use]
     pub fn culprits(&self, id: VertexId) -> Vec<VertexId> {
-        let rounds = self.fights.get(&id).into_iter().flat_map(Contention::judged);
+        let rounds = self.contentions.get(&id).into_iter().flat_map(Contention::judged);
         let common = rounds.map(|round| round.suspects.clone()).reduce(|mut both, other| {
             both.retain(|suspect| other.contains(suspect));
             both
@@ -75,16 +75,16 @@ impl Engine {
 
     /// Returns the culprit of the reversals, if it is known by now.
     pub(crate) fn party(&self, id: VertexId) -> Option<Culprit> {
-        let (vertex, fight) = self.vertex(id).zip(self.fights.get(&id))?;
+        let (vertex, contention) = self.vertex(id).zip(self.contentions.get(&id))?;
         let ours = self.culprits(id).first().copied();
         // An event while none of our runs is writing comes from somebody else. One such event may just be late. An
         // operation without a state to check loops only if there is none.
-        let others = fight.judged().filter(|round| round.foreign).count();
+        let others = contention.judged().filter(|round| round.foreign).count();
         let alone = others <= usize::from(vertex.is_checkable());
         if let Some(other) = ours.filter(|_| alone) {
             Some(Culprit::Ours(other))
         } else if !vertex.is_checkable() {
-            (alone && fight.judged().all(|round| round.own)).then_some(Culprit::Itself)
+            (alone && contention.judged().all(|round| round.own)).then_some(Culprit::Itself)
         } else if vertex.watch != Watch::Established {
             Some(Culprit::Unknown)
         } else if others > 0 {
@@ -93,17 +93,17 @@ impl Engine {
             // The difference came back at once, and no event arrived while the vertex waited: either a command whose
             // check is never satisfied, or another daemon that answers each repair. Only a command can be its own
             // culprit.
-            let heard = fight.rounds.back().is_some_and(|round| round.heard);
+            let heard = contention.rounds.back().is_some_and(|round| round.heard);
             let itself = !heard && vertex.traits.executor == ExecutorKind::Command;
             let party = if itself { Culprit::Itself } else { Culprit::Foreign };
-            fight.since.map(|_| party)
+            contention.since.map(|_| party)
         }
     }
 
     /// Returns the party that undoes a contended vertex, as far as it is known.
     #[must_use]
     pub fn contended_by(&self, id: VertexId) -> Option<Culprit> {
-        self.fights.get(&id)?.party
+        self.contentions.get(&id)?.party
     }
 
     /// Returns true if a run of `other` may have undone `id`.
@@ -117,8 +117,8 @@ impl Engine {
         }
         let is_command =
             |id| self.vertex(id).is_some_and(|v| v.traits.executor == ExecutorKind::Command);
-        let mutual = self.fights.get(&other).is_some_and(|fight| {
-            fight.rounds.iter().rev().take(2).any(|round| round.suspects.contains(&id))
+        let mutual = self.contentions.get(&other).is_some_and(|contention| {
+            contention.rounds.iter().rev().take(2).any(|round| round.suspects.contains(&id))
         });
         let is_confined = self.vertex(other).is_some_and(|v| v.traits.confined);
         (is_command(other) && !is_confined) || mutual && is_command(id)
@@ -135,7 +135,7 @@ impl Engine {
     fn is_set_off_by(&self, other: VertexId, id: VertexId) -> bool {
         let (mut seen, mut next) = (BTreeSet::from([other]), vec![other]);
         while let Some(at) = next.pop() {
-            let rounds = self.fights.get(&at).into_iter().flat_map(Contention::latest);
+            let rounds = self.contentions.get(&at).into_iter().flat_map(Contention::latest);
             let suspects = rounds.flat_map(|round| &round.suspects);
             for by in self.topology.parents(at).iter().chain(suspects) {
                 if *by == id {

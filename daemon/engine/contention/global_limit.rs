@@ -72,7 +72,7 @@ impl Engine {
     /// [`FREE`] repairs, and at most the end of the brake.
     pub(crate) fn braked(&self, id: VertexId) -> Option<Tick> {
         let until = self.brake.until?;
-        let first = self.fights.get(&id)?.rounds.iter().nth_back(FREE - 1)?.at;
+        let first = self.contentions.get(&id)?.rounds.iter().nth_back(FREE - 1)?.at;
         Some(first.after(MINUTE).min(until)).filter(|at| *at > self.now)
     }
 
@@ -87,7 +87,7 @@ impl Engine {
             self.brake.repeated -= u32::from(again);
             self.forget_old_rounds(other);
         }
-        let last = self.fights.get(&id).and_then(|fight| fight.rounds.back());
+        let last = self.contentions.get(&id).and_then(|contention| contention.rounds.back());
         let again = last.is_some_and(|round| round.at.after(MINUTE) > now);
         self.brake.recent.push_back((now, id, again));
         self.brake.repeated += u32::from(again);
@@ -106,12 +106,12 @@ impl Engine {
 
     fn forget_old_rounds(&mut self, id: VertexId) {
         let now = self.now;
-        let old = self.fights.get(&id).is_some_and(|fight| {
-            fight.since.is_none()
-                && fight.rounds.back().is_none_or(|round| round.at.after(MINUTE) <= now)
+        let old = self.contentions.get(&id).is_some_and(|contention| {
+            contention.since.is_none()
+                && contention.rounds.back().is_none_or(|round| round.at.after(MINUTE) <= now)
         });
         if old {
-            self.fights.remove(&id);
+            self.contentions.remove(&id);
         }
     }
 

@@ -26,17 +26,17 @@ impl Engine {
             return;
         };
         let deed = !vertex.is_checkable();
-        match self.fights.get(&id).map(|fight| fight.round.says_all(heard)) {
+        match self.contentions.get(&id).map(|contention| contention.round.says_all(heard)) {
             Some(true) => return self.delay_repair(id, heard),
             None if !deed => return,
             Some(false) | None => {}
         }
         let (own, suspects) = (self.is_writing(id), self.writers(id));
-        let known = self.fights.contains_key(&id);
+        let known = self.contentions.contains_key(&id);
         if !known && !own && suspects.is_empty() {
             return;
         }
-        let round = &mut self.fights.entry(id).or_default().round;
+        let round = &mut self.contentions.entry(id).or_default().round;
         round.seen = round.seen.saturating_add(1);
         round.own |= own;
         round.heard |= heard && !own;
@@ -57,7 +57,7 @@ impl Engine {
             return Class::Intentional;
         }
         if vertex.contended {
-            return match self.fights.get(&id).and_then(|fight| fight.party) {
+            return match self.contentions.get(&id).and_then(|contention| contention.party) {
                 Some(Culprit::Itself | Culprit::Ours(_)) => Class::NotIdempotent,
                 Some(Culprit::Foreign | Culprit::Unknown) | None => Class::Contended,
             };
@@ -93,7 +93,7 @@ impl Engine {
 
     fn repairs(&self, id: VertexId, vertex: &Vertex, run: &Run) -> bool {
         let ours = || {
-            let round = self.fights.get(&id).map(|fight| &fight.round);
+            let round = self.contentions.get(&id).map(|contention| &contention.round);
             round.is_some_and(|r| r.own || !r.suspects.is_empty())
         };
         // A vertex that never converged is retried by its failures (E-10), but runs at once for each event.
@@ -120,8 +120,8 @@ impl Engine {
         }
         if contended {
             let (now, floor) = (self.now, self.first_wait(id));
-            if let Some(fight) = self.fights.get_mut(&id) {
-                fight.not_before = fight.not_before.max(now.after(floor));
+            if let Some(contention) = self.contentions.get_mut(&id) {
+                contention.not_before = contention.not_before.max(now.after(floor));
             }
             self.calm_down(id);
         }
@@ -132,35 +132,35 @@ impl Engine {
     pub(crate) fn is_own_echo(&self, id: VertexId) -> bool {
         let is_command =
             self.vertex(id).is_some_and(|it| it.traits.executor == ExecutorKind::Command);
-        let round = self.fights.get(&id).map(|fight| &fight.round);
+        let round = self.contentions.get(&id).map(|contention| &contention.round);
         is_command && round.is_some_and(|it| it.own && !it.foreign && it.suspects.is_empty())
     }
 
     fn drop_rounds(&mut self, id: VertexId) {
-        if self.fights.get(&id).is_some_and(|fight| fight.since.is_none()) {
-            self.fights.remove(&id);
+        if self.contentions.get(&id).is_some_and(|contention| contention.since.is_none()) {
+            self.contentions.remove(&id);
         }
     }
 
     /// Adds one repair to the rounds of a vertex.
     fn book_round(&mut self, id: VertexId, begun: Option<Stamp>) -> Vec<Notice> {
         let now = self.now;
-        let fight = self.fights.entry(id).or_default();
-        fight.begun = begun.unwrap_or(fight.begun);
-        let mut round = std::mem::take(&mut fight.round);
+        let contention = self.contentions.entry(id).or_default();
+        contention.begun = begun.unwrap_or(contention.begun);
+        let mut round = std::mem::take(&mut contention.round);
         round.at = now;
-        fight.rounds.push_back(round);
-        if fight.rounds.len() > Meta::REVERSALS {
-            fight.rounds.pop_front();
+        contention.rounds.push_back(round);
+        if contention.rounds.len() > Meta::REVERSALS {
+            contention.rounds.pop_front();
         }
-        fight.repairs = fight.repairs.saturating_add(1);
+        contention.repairs = contention.repairs.saturating_add(1);
         let party = self.party(id);
         self.slow_down_if_contended(id, party).into_iter().collect()
     }
 
     /// Returns true if only our own vertices triggered the last run of an operation.
     pub(super) fn is_ours_to_blame(&self, id: VertexId) -> bool {
-        let last = self.fights.get(&id).and_then(|fight| fight.rounds.back());
+        let last = self.contentions.get(&id).and_then(|contention| contention.rounds.back());
         last.is_some_and(|round| self.is_by_ours(id, round))
     }
 
@@ -168,14 +168,14 @@ impl Engine {
     pub(super) fn record_other_cause(&mut self, id: VertexId) {
         let now = self.now;
         let goes_round =
-            |fight: &Contention| fight.judged().any(|round| self.is_by_ours(id, round));
-        if !self.fights.get(&id).is_some_and(goes_round) {
-            self.end_fight(id);
+            |contention: &Contention| contention.judged().any(|round| self.is_by_ours(id, round));
+        if !self.contentions.get(&id).is_some_and(goes_round) {
+            self.end_contention(id);
             return;
         }
-        if let Some(fight) = self.fights.get_mut(&id) {
-            fight.doublings = 0;
-            fight.not_before = now;
+        if let Some(contention) = self.contentions.get_mut(&id) {
+            contention.doublings = 0;
+            contention.not_before = now;
         }
         self.calm_after(id, Meta::REVERSAL_WINDOW);
     }

@@ -22,15 +22,15 @@ impl Engine {
         let now = self.now;
         let deed = self.vertex(id).is_some_and(|vertex| !vertex.is_checkable());
         let by_ours = matches!(party, Some(Culprit::Itself | Culprit::Ours(_)));
-        let fight = self.fights.get_mut(&id)?;
+        let contention = self.contentions.get_mut(&id)?;
         // An operation that others trigger is not a contention, however often it runs.
-        if fight.since.is_none() && !(fight.is_contention() && (!deed || by_ours)) {
+        if contention.since.is_none() && !(contention.is_contention() && (!deed || by_ours)) {
             return None;
         }
-        fight.since.get_or_insert(now);
+        contention.since.get_or_insert(now);
         // An operation that no longer loops is triggered by others.
-        fight.party = party.or_else(|| deed.then_some(Culprit::Foreign));
-        let notice = fight.next_notice(id, now);
+        contention.party = party.or_else(|| deed.then_some(Culprit::Foreign));
+        let notice = contention.next_notice(id, now);
         if deed && !self.is_ours_to_blame(id) {
             self.record_other_cause(id);
         } else {
@@ -46,8 +46,8 @@ impl Engine {
             return None;
         }
         let brake = self.braked(id).filter(|_| vertex.causes.has(Causes::LOOK));
-        let fight = self.fights.get(&id).filter(|_| vertex.contended);
-        brake.max(fight.map(|fight| fight.not_before)).filter(|at| *at > self.now)
+        let contention = self.contentions.get(&id).filter(|_| vertex.contended);
+        brake.max(contention.map(|contention| contention.not_before)).filter(|at| *at > self.now)
     }
 
     /// Delays a vertex with `on_conflict: yield` until a full period without events has passed (see `backoff_over`). A
@@ -62,8 +62,8 @@ impl Engine {
         if !self.vertex(id).is_some_and(yields) || self.is_delayed(id).is_some() {
             return;
         }
-        if let Some(fight) = self.fights.get_mut(&id) {
-            fight.not_before = until;
+        if let Some(contention) = self.contentions.get_mut(&id) {
+            contention.not_before = until;
             self.listen(id);
         }
     }
@@ -78,14 +78,16 @@ impl Engine {
         vertex.place = Place::Nowhere;
         let yields = vertex.contended && vertex.meta.on_conflict == Conflict::Yield;
         self.touch(id);
-        let Some(fight) = self.fights.get_mut(&id).filter(|f| yields && f.not_before <= now) else {
+        let Some(contention) =
+            self.contentions.get_mut(&id).filter(|f| yields && f.not_before <= now)
+        else {
             return;
         };
-        if fight.muted {
-            fight.not_before = now.after(Meta::REVERSAL_WINDOW);
+        if contention.muted {
+            contention.not_before = now.after(Meta::REVERSAL_WINDOW);
             self.listen(id);
         } else {
-            self.end_fight(id);
+            self.end_contention(id);
         }
     }
 
@@ -103,21 +105,23 @@ impl Engine {
         let waits = vertex.run().is_none() && vertex.watch == Watch::Established;
         let later = self.is_delayed(id).is_some() || matches!(vertex.phase, Phase::Delayed(_));
         let waits = waits && vertex.causes.any() && later;
-        let Some(fight) = self.fights.get_mut(&id).filter(|f| waits && !f.muted) else { return };
+        let Some(contention) = self.contentions.get_mut(&id).filter(|f| waits && !f.muted) else {
+            return;
+        };
         // A vertex that is not a command, undone while none of our runs was writing, was undone by somebody else.
-        let told = fight.party.is_some() && !command && fight.round.suspects.is_empty();
-        if !(fight.round.says_all(true) || yields || told) {
+        let told = contention.party.is_some() && !command && contention.round.suspects.is_empty();
+        if !(contention.round.says_all(true) || yields || told) {
             return;
         }
-        fight.muted = true;
+        contention.muted = true;
         // A vertex that yields makes no repair, so the next event has to trigger the summary.
         let mut lasts = None;
         if yields {
-            fight.not_before = now.after(Meta::LONGEST_BACKOFF);
-            if fight.round.foreign {
-                fight.party = Some(Culprit::Foreign);
+            contention.not_before = now.after(Meta::LONGEST_BACKOFF);
+            if contention.round.foreign {
+                contention.party = Some(Culprit::Foreign);
             }
-            lasts = fight.next_notice(id, now);
+            lasts = contention.next_notice(id, now);
         }
         self.out.push(Action::Mute(id));
         if let Some(summary) = lasts {
@@ -128,8 +132,8 @@ impl Engine {
 
     /// Delivers the events of a vertex again.
     pub(crate) fn listen(&mut self, id: VertexId) {
-        if let Some(fight) = self.fights.get_mut(&id)
-            && std::mem::take(&mut fight.muted)
+        if let Some(contention) = self.contentions.get_mut(&id)
+            && std::mem::take(&mut contention.muted)
         {
             self.out.push(Action::Unmute(id));
         }
@@ -147,28 +151,28 @@ impl Engine {
         let Some(vertex) = self.vertex_mut(id) else { return };
         vertex.contended = true;
         let (definition, conflict) = (vertex.definition, vertex.meta.on_conflict);
-        let Some(fight) = self.fights.get_mut(&id) else { return };
-        let doubled =
-            first.saturating_mul(1_u32.checked_shl(fight.doublings.into()).unwrap_or(u32::MAX));
+        let Some(contention) = self.contentions.get_mut(&id) else { return };
+        let doubled = first
+            .saturating_mul(1_u32.checked_shl(contention.doublings.into()).unwrap_or(u32::MAX));
         let wait = match conflict {
             Conflict::Win => first,
             Conflict::Backoff => doubled.min(Meta::LONGEST_BACKOFF),
             Conflict::Yield => Meta::LONGEST_BACKOFF,
         };
-        fight.doublings = fight.doublings.saturating_add(1);
+        contention.doublings = contention.doublings.saturating_add(1);
         let quarter = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX) / 4;
         let jitter =
-            scatter(u64::from(id.0) ^ definition ^ u64::from(fight.repairs)) % quarter.max(1);
+            scatter(u64::from(id.0) ^ definition ^ u64::from(contention.repairs)) % quarter.max(1);
         let jitter = if conflict == Conflict::Win { 0 } else { jitter };
-        fight.not_before = now.after(wait.saturating_sub(Duration::from_nanos(jitter)));
+        contention.not_before = now.after(wait.saturating_sub(Duration::from_nanos(jitter)));
         self.calm_after(id, wait.max(Meta::REVERSAL_WINDOW));
     }
 
     /// Sets the time at which the contention ends: later than `quiet` from now.
     pub(crate) fn calm_after(&mut self, id: VertexId, quiet: Duration) {
         let calm_at = self.now.after(quiet + Duration::from_nanos(1));
-        let Some(fight) = self.fights.get_mut(&id) else { return };
-        let before = std::mem::replace(&mut fight.calm_at, calm_at);
+        let Some(contention) = self.contentions.get_mut(&id) else { return };
+        let before = std::mem::replace(&mut contention.calm_at, calm_at);
         self.timers.clear(before, id, Timer::Calm);
         self.timers.set(calm_at, id, Timer::Calm);
         self.touch(id);
@@ -179,18 +183,18 @@ impl Engine {
         let now = self.now;
         let Some(vertex) = self.vertex(id).filter(|v| v.contended) else { return };
         let rests = vertex.phase == Phase::Resting && !vertex.causes.any() && !vertex.look;
-        if rests && self.fights.get(&id).is_some_and(|fight| fight.calm_at <= now) {
-            self.end_fight(id);
+        if rests && self.contentions.get(&id).is_some_and(|contention| contention.calm_at <= now) {
+            self.end_contention(id);
         }
     }
 
     /// Deletes the contention of a vertex, and reports the end if the contention was reported.
-    pub(crate) fn end_fight(&mut self, id: VertexId) {
+    pub(crate) fn end_contention(&mut self, id: VertexId) {
         self.listen(id);
-        let Some(fight) = self.fights.remove(&id) else { return };
-        self.timers.clear(fight.calm_at, id, Timer::Calm);
+        let Some(contention) = self.contentions.remove(&id) else { return };
+        self.timers.clear(contention.calm_at, id, Timer::Calm);
         let Some(vertex) = self.vertex_mut(id) else { return };
-        if std::mem::take(&mut vertex.contended) && fight.reported.is_some() {
+        if std::mem::take(&mut vertex.contended) && contention.reported.is_some() {
             self.tell_in_turn(id, Notice::ContentionEnded(id));
         }
         self.touch(id);

@@ -88,7 +88,7 @@ impl Engine {
     /// Handles the operator's request for a run: the budget is refilled, contention ends, and a vertex that runs only
     /// once runs again.
     pub(crate) fn retry_now(&mut self, id: VertexId) {
-        self.end_fight(id);
+        self.end_contention(id);
         let Some(vertex) = self.vertex_mut(id) else { return };
         vertex.retries = 0;
         self.attempt(id);

@@ -102,8 +102,8 @@ impl Engine {
                 asking.run.begun.iter_mut().for_each(&mut *f);
             }
         }
-        for fight in self.fights.values_mut() {
-            f(&mut fight.begun);
+        for contention in self.contentions.values_mut() {
+            f(&mut contention.begun);
         }
         for wrote in &mut self.wrote {
             f(&mut wrote.begun);
@@ -165,8 +165,8 @@ impl Engine {
         let within = |most: Duration| move |at: Tick| Tick(at.after(most).0.saturating_sub(now.0));
         // A series of repairs that lasts exactly as long as the window still counts as contention.
         let window = Meta::REVERSAL_WINDOW + Duration::from_nanos(1);
-        for fight in self.fights.values_mut() {
-            fight.map_past(within(window), within(SUMMARY));
+        for contention in self.contentions.values_mut() {
+            contention.map_past(within(window), within(SUMMARY));
         }
         let age = within(ECHO);
         let mut wrote: Vec<_> =
@@ -178,8 +178,8 @@ impl Engine {
 
     fn shift_time(&mut self, f: impl Fn(Tick) -> Tick + Copy) {
         self.now = f(self.now);
-        for fight in self.fights.values_mut() {
-            fight.map(f);
+        for contention in self.contentions.values_mut() {
+            contention.map(f);
         }
         self.brake.until = self.brake.until.map(f);
         self.timers.map(f);

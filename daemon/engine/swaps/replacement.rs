@@ -101,7 +101,7 @@ impl Engine {
         self.withdraw(id);
         self.stop_asking(id);
         self.forget_timers(id);
-        self.forget_fight(id);
+        self.forget_contention(id);
         if self.vertex(id).is_some_and(|v| v.run().is_some()) {
             self.start_leaving(id);
             return;
@@ -157,17 +157,17 @@ impl Engine {
 
     /// Deletes the contention of a vertex that is removed or redefined, without a notice: the new graph is reported
     /// already.
-    fn forget_fight(&mut self, id: VertexId) {
-        if let Some(fight) = self.fights.get_mut(&id) {
-            fight.reported = None;
-            self.end_fight(id);
+    fn forget_contention(&mut self, id: VertexId) {
+        if let Some(contention) = self.contentions.get_mut(&id) {
+            contention.reported = None;
+            self.end_contention(id);
         }
     }
 
     /// Gives a vertex another definition. The vertex is no longer converged; owed refreshes stay owed. If the stored
     /// state shows the new definition as done, the vertex was only renamed, and stays done.
     fn redefine(&mut self, id: VertexId, new: &VertexSpec, recall: Option<&RestoredState>) {
-        self.forget_fight(id);
+        self.forget_contention(id);
         self.stop_asking(id);
         let before = self.vertex(id).map(|v| Arc::clone(&v.meta));
         let Some(vertex) = self.vertex_mut(id) else { return };
@@ -255,7 +255,7 @@ impl Engine {
         let freed = before.noop && !new.meta.noop;
         let held = vertex.held_by().is_some_and(|holding| holding != HeldReason::Operator);
         let waits = matches!(vertex.held_by(), Some(HeldReason::Window(_)));
-        let fights_otherwise = before.on_conflict != new.meta.on_conflict || new.meta.noop;
+        let contends_otherwise = before.on_conflict != new.meta.on_conflict || new.meta.noop;
         if freed {
             // The finding in noop is not valid for real runs.
             vertex.right = Stamp::NEVER;
@@ -275,8 +275,8 @@ impl Engine {
         if waits && (before.window != new.meta.window || new.meta.noop) {
             self.let_in(id);
         }
-        if fights_otherwise {
-            self.forget_fight(id);
+        if contends_otherwise {
+            self.forget_contention(id);
         }
         if before.poll != new.meta.poll {
             self.set_poll(id);
@@ -394,9 +394,9 @@ impl Engine {
         for vertex in self.vertices.iter_mut().flatten() {
             vertex.retries = 0;
         }
-        let fights: Vec<VertexId> = self.fights.keys().copied().collect();
-        for id in fights {
-            self.end_fight(id);
+        let contentions: Vec<VertexId> = self.contentions.keys().copied().collect();
+        for id in contentions {
+            self.end_contention(id);
         }
         let failing = self.all(|vertex| vertex.failing);
         for id in failing {

@@ -1,6 +1,6 @@
 //! E-20, attribution of reversals: a command's own effect, two vertices that undo each other, another daemon.
 
-use crate::contention::{MINUTE, classes, fought, is_contended, party, standing, undo};
+use crate::contention::{MINUTE, classes, contended, is_contended, party, standing, undo};
 use crate::environment::World;
 use crate::races::{check, repair, settled, sound, started};
 use crate::shape::{Shape, ms, v};
@@ -40,7 +40,7 @@ fn e20_a_command_that_writes_its_own_watch_file() {
 
 /// A command that a stream of events triggers is not contended, however often it runs.
 #[test]
-fn e20_a_command_that_others_cause_is_no_fight() {
+fn e20_a_command_that_others_cause_is_no_contention() {
     let deed = |traits: &mut steadfast_engine::Traits| traits.repeat = RunPolicy::Events;
     let mut world = settled(&[Shape::of(1).traits(0, deed)]);
     for _ in 0..200 {
@@ -85,7 +85,7 @@ fn f10_two_of_ours_on_one_thing_name_each_other() {
 /// F-10: two daemons with opposite graphs see each other as a foreign party.
 #[test]
 fn f10_another_daemon_is_another_party() {
-    let world = fought(Shape::of(1), 0);
+    let world = contended(Shape::of(1), 0);
     assert_eq!(party(&world, 0), Some(Culprit::Foreign));
 }
 
@@ -163,7 +163,7 @@ fn e20_what_is_made_of_something_else_for_ever_is_bounded() {
 /// E-20: a copy whose source others change again and again is not contended, and each change is intentional. Drift of
 /// the copy meanwhile counts all the same, and so do inputs changed by our own runs.
 #[test]
-fn e20_a_source_that_others_change_is_no_fight() {
+fn e20_a_source_that_others_change_is_no_contention() {
     let mut world = settled(&[Shape::of(1)]);
     let follow = |world: &mut World, is_supplied: bool| {
         undo(world, 0);
@@ -186,7 +186,7 @@ fn e20_a_source_that_others_change_is_no_fight() {
         undo(&mut world, 0);
         repair(&mut world, 0);
     }
-    assert!(is_contended(&world, 0), "drift is a fight");
+    assert!(is_contended(&world, 0), "drift is a contention");
     sound(&world);
     let mut world = settled(&[Shape::of(1)]);
     for _ in 0..Meta::REVERSALS {
@@ -304,7 +304,7 @@ fn e20_what_is_confined_to_its_claims_is_not_named() {
 
 /// E-20: a tick is never attributed, even if a command that it notifies, or another one, begins at each tick.
 #[test]
-fn e20_a_tick_is_no_fight() {
+fn e20_a_tick_is_no_contention() {
     let mut world = settled(&[handler(handler(Shape::of(2).notify(0, 1), 0), 1)]);
     for _ in 0..Meta::REVERSALS * 4 {
         // Each tick comes while its handler runs.
@@ -324,7 +324,7 @@ fn e20_a_tick_is_no_fight() {
 /// E-20: a command triggered by each run of another one is not contended unless it triggers the other one as well: a
 /// chain ends.
 #[test]
-fn e20_a_chain_of_commands_is_no_fight() {
+fn e20_a_chain_of_commands_is_no_contention() {
     let mut world = settled(&[deed(deed(Shape::of(2), 0), 1)]);
     for _ in 0..Meta::REVERSALS * 4 {
         world.steps(&[Step::Wait(ms(2000)), Step::Changed(v(1))]);
@@ -468,7 +468,7 @@ fn undone_by(world: &mut World, ours: bool) {
 #[test]
 fn e20_the_party_is_who_undoes_it_now() {
     let shape = Shape::of(2).meta(0, |meta| meta.on_conflict = Conflict::Win);
-    let mut world = fought(deed(shape, 1), 0);
+    let mut world = contended(deed(shape, 1), 0);
     for _ in 0..Meta::REVERSALS {
         undone_by(&mut world, true);
     }

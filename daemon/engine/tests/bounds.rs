@@ -1,6 +1,6 @@
 //! Limits on changes other than contention: the brake and windows; and `realize`, which allows one more run.
 
-use crate::contention::{classes, fought, standing, told, undo};
+use crate::contention::{classes, contended, standing, told, undo};
 use crate::environment::World;
 use crate::races::{check, repair, settled, sound, started, until_quiet};
 use crate::shape::{Shape, ms, v};
@@ -203,9 +203,9 @@ fn e20_realize_waits_no_longer_than_a_swap_does() {
 
 /// The contention of a removed vertex is deleted: its number may be given to another one.
 #[test]
-fn e20_what_has_left_is_fought_over_no_more() {
+fn e20_a_removed_vertex_is_no_longer_contended() {
     let shape = Shape::of(2);
-    let mut world = fought(shape.clone(), 1);
+    let mut world = contended(shape.clone(), 1);
     undo(&mut world, 1);
     world.graphs = [shape.clone().without(1), shape].iter().map(|s| (s.build(), vec![])).collect();
     world.steps(&[

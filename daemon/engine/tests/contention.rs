@@ -18,7 +18,7 @@ pub(crate) fn undo(world: &mut World, number: u32) {
 }
 
 /// Returns a world in which another party contends for vertex `number` of the shape from now on.
-pub(crate) fn fought(shape: Shape, number: u32) -> World {
+pub(crate) fn contended(shape: Shape, number: u32) -> World {
     let mut world = settled(&[shape]);
     for _ in 0..Meta::REVERSALS {
         undo(&mut world, number);
@@ -40,7 +40,7 @@ pub(crate) fn is_contended(world: &World, number: u32) -> bool {
 pub(crate) fn party(world: &World, number: u32) -> Option<Culprit> {
     match standing(world, number) {
         VertexStatus::Contended { party, .. } => party,
-        other => panic!("v{number} is not fought over: {other:?}"),
+        other => panic!("v{number} is not contended: {other:?}"),
     }
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn told(world: &World, wanted: fn(&Notice) -> bool) -> usize {
 /// jitter.
 #[test]
 fn e20_repairs_back_off_with_a_cap_and_jitter() {
-    let mut world = fought(Shape::of(1), 0);
+    let mut world = contended(Shape::of(1), 0);
     let repairs = besiege(&mut world, 0, Duration::from_hours(1));
     let mut wait = Meta::FIRST_BACKOFF;
     let mut whole = 0;
@@ -102,7 +102,7 @@ fn e20_repairs_back_off_with_a_cap_and_jitter() {
 #[test]
 fn e20_jitter_is_neither_chance_nor_shared() {
     let run = |number: u32| {
-        let mut world = fought(Shape::of(2), number);
+        let mut world = contended(Shape::of(2), number);
         besiege(&mut world, number, Duration::from_mins(2))
     };
     assert_eq!(run(0), run(0));
@@ -155,7 +155,7 @@ fn e20_a_refresh_is_of_the_class_of_its_cause() {
 /// E-20: neighbours are repaired at once. Children of a contended parent run, and do not starve.
 #[test]
 fn e20_neighbours_and_children_go_on() {
-    let mut world = fought(Shape::of(3).edge(0, 1), 0);
+    let mut world = contended(Shape::of(3).edge(0, 1), 0);
     undo(&mut world, 0);
     assert!(matches!(standing(&world, 0), VertexStatus::Contended { next: Some(_), .. }));
     let before = world.now;
@@ -164,15 +164,15 @@ fn e20_neighbours_and_children_go_on() {
     repair(&mut world, 1);
     repair(&mut world, 2);
     assert_eq!(world.now, before, "and no time had to pass");
-    assert!(!world.engine.is_converged(), "what is fought over is not converged");
+    assert!(!world.engine.is_converged(), "what is contended is not converged");
     sound(&world);
 }
 
 /// E-20: a child of a vertex that never converged under its definition waits for it, contended or not.
 #[test]
-fn e20_a_new_definition_begins_without_the_old_fight() {
+fn e20_a_new_definition_begins_without_the_old_contention() {
     let shape = Shape::of(2).edge(0, 1);
-    let mut world = fought(shape.clone(), 0);
+    let mut world = contended(shape.clone(), 0);
     undo(&mut world, 0);
     world.graphs =
         [shape.clone(), shape.define(0, 2)].iter().map(|s| (s.build(), vec![])).collect();
@@ -191,7 +191,7 @@ fn e20_a_new_definition_begins_without_the_old_fight() {
 /// reported once.
 #[test]
 fn e20_a_counter_that_never_resets() {
-    let mut world = fought(Shape::of(1), 0);
+    let mut world = contended(Shape::of(1), 0);
     besiege(&mut world, 0, Duration::from_secs(20));
     world.steps(&[Step::Wait(MINUTE)]);
     if world.in_progress(v(0)).is_some() {
@@ -211,7 +211,7 @@ fn e20_a_counter_that_never_resets() {
 /// ends nothing.
 #[test]
 fn e20_a_counter_that_resets_too_early() {
-    let mut world = fought(Shape::of(1), 0);
+    let mut world = contended(Shape::of(1), 0);
     // Undone 40 s after each repair: longer than the first waits, and still too early.
     let mut waits = Vec::new();
     for _ in 0..9 {
@@ -272,7 +272,7 @@ fn e20_configured_delays_ignored() {
         meta.retry = None;
         meta.delay = ms(5000);
     });
-    let mut world = fought(shape, 0);
+    let mut world = contended(shape, 0);
     world.steps(&[Step::Wait(ms(1000)), Step::Changed(v(0))]);
     check(&mut world, 0, RunVerdict::Unknown);
     world.starts.clear();
@@ -314,7 +314,7 @@ fn e20_own_changes_counted_as_drift() {
 /// E-20: another received value is no reversal: each is applied at once, with an intentional change and without
 /// contention. Neither the brake nor a contention delays it.
 #[test]
-fn e20_values_that_come_are_no_fight() {
+fn e20_values_that_come_are_no_contention() {
     let mut world = settled(&[Shape::of(1)]);
     for _ in 0..Meta::REVERSALS * 4 {
         world.steps(&[Step::Wait(ms(200)), Step::Received(v(0))]);
@@ -326,11 +326,11 @@ fn e20_values_that_come_are_no_fight() {
     assert_eq!(all.len(), Meta::REVERSALS * 4);
     sound(&world);
 
-    let mut world = fought(Shape::of(1), 0);
+    let mut world = contended(Shape::of(1), 0);
     world.steps(&[Step::Received(v(0))]);
-    assert_eq!(started(&world), [0], "a fight does not put off what its sender wants");
+    assert_eq!(started(&world), [0], "a contention does not put off what its sender wants");
     repair(&mut world, 0);
-    assert!(is_contended(&world, 0), "nor does that end the fight");
+    assert!(is_contended(&world, 0), "nor does that end the contention");
     sound(&world);
 }
 
@@ -338,7 +338,7 @@ fn e20_values_that_come_are_no_fight() {
 /// event.
 #[test]
 fn e20_the_last_of_two_quick_changes_lost() {
-    let mut world = fought(Shape::of(1), 0);
+    let mut world = contended(Shape::of(1), 0);
     undo(&mut world, 0);
     assert!(!world.step(&Step::Changed(v(0))), "it is muted: a check follows whatever comes");
     world.steps(&[Step::Wait(ms(1000))]);
@@ -353,8 +353,8 @@ fn e20_the_last_of_two_quick_changes_lost() {
 
 /// E-20, F-9: a known contention needs no events: they are not delivered until the next check, and then again.
 #[test]
-fn e20_events_of_a_fight_are_not_delivered_while_it_waits() {
-    let mut world = fought(Shape::of(1), 0);
+fn e20_events_of_a_contention_are_not_delivered_while_it_waits() {
+    let mut world = contended(Shape::of(1), 0);
     let mut heard = 0;
     let mut starts = 0;
     for _ in 0..60_000 {
@@ -375,13 +375,13 @@ fn e20_events_of_a_fight_are_not_delivered_while_it_waits() {
 #[test]
 fn e20_on_conflict_says_who_gives_way() {
     let shape = |conflict| Shape::of(1).meta(0, move |meta| meta.on_conflict = conflict);
-    let mut world = fought(shape(Conflict::Win), 0);
+    let mut world = contended(shape(Conflict::Win), 0);
     let repairs = besiege(&mut world, 0, MINUTE);
     assert!((150..=240).contains(&repairs.len()), "{} repairs", repairs.len());
     assert!(repairs.windows(2).all(|pair| pair[1] - pair[0] >= 250));
     sound(&world);
 
-    let mut world = fought(shape(Conflict::Yield), 0);
+    let mut world = contended(shape(Conflict::Yield), 0);
     assert!(besiege(&mut world, 0, Duration::from_hours(2)).is_empty(), "it gives way");
     assert!(is_contended(&world, 0));
     let summaries = told(&world, |n| matches!(n, Notice::StillContended { .. }));
@@ -401,7 +401,7 @@ fn e20_on_conflict_says_who_gives_way() {
 #[test]
 fn e20_looks_do_not_hold_off_who_gives_way() {
     let shape = Shape::of(1).meta(0, |meta| meta.on_conflict = Conflict::Yield);
-    let mut world = fought(shape, 0);
+    let mut world = contended(shape, 0);
     world.steps(&[Step::Changed(v(0))]);
     let mut waited = Duration::ZERO;
     while started(&world).is_empty() {
@@ -417,10 +417,10 @@ fn e20_looks_do_not_hold_off_who_gives_way() {
 
 /// `yield`: a `retry_now` or a reload of the operator starts another attempt at once.
 #[test]
-fn e20_the_operator_ends_a_fight() {
+fn e20_the_operator_ends_a_contention() {
     for step in [Step::RetryNow(v(0)), Step::Swap { graph: 0, operator: true }] {
         let shape = Shape::of(1).meta(0, |meta| meta.on_conflict = Conflict::Yield);
-        let mut world = fought(shape, 0);
+        let mut world = contended(shape, 0);
         undo(&mut world, 0);
         assert_eq!(started(&world), [0; 0]);
         world.steps(&[step]);

@@ -52,11 +52,11 @@ pub(crate) const E18_CONVERGED: &str = "E-18: converged exactly when all is sett
     durable";
 pub(crate) const E19_GROUPS: &str = "E-19: a group acts for all its members: who was below one is below it, what one would \
     owe it owes, and no member acts for itself";
-pub(crate) const E20_FIGHTS: &str = "E-20: what is undone again and again is repaired less and less \
+pub(crate) const E20_CONTENTION: &str = "E-20: what is undone again and again is repaired less and less \
     often and shown; its neighbours and children go on; it ends when it is quiet";
 
 pub(crate) const E20_REMADE: &str = "E-20: a change of what is made of something else is intentional, and that is all: it counts \
-    for fights and the brake, and says nothing of other runs";
+    for contentions and the brake, and says nothing of other runs";
 pub(crate) const E20_NEIGHBOURS: &str = "E-20: who is put off and was right once holds up nobody";
 pub(crate) const E20_BRAKE: &str = "E-20: when repairs are undone all over, the brake stops what nobody asked for, \
     not sooner and not later, and lets go by itself";
@@ -77,7 +77,7 @@ pub(crate) fn check(books: &mut Books, event: &Event, actions: &[Action], face: 
         books.timers_are_set(face);
         books.modes(face);
         books.standings(face);
-        books.fights_are_shown(face);
+        books.contentions_are_shown(face);
         books.brakes(face);
         books.neighbours_go_on(face);
         books.windows_are_heeded(face);

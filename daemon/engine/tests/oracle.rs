@@ -8,8 +8,8 @@ use steadfast_engine::{
 };
 
 mod asking;
+mod contention;
 mod doing;
-mod fighting;
 mod happening;
 mod hearing;
 mod holding;
@@ -92,7 +92,7 @@ impl Oracle {
         books.durable_now = None;
         books.started_as.clear();
         books.loaded_now = false;
-        books.see_fights(face);
+        books.see_contentions(face);
         for vertex in books.vertices.values_mut() {
             if matches!(vertex.phase, Phase::Delayed(until) if until <= now) {
                 vertex.phase = Phase::Rest;

@@ -166,7 +166,7 @@ pub(crate) struct Vertex {
     pub(crate) done: bool,
     /// The time of a received value, until a run that started later was good.
     pub(crate) received: Option<When>,
-    pub(crate) fight: Fight,
+    pub(crate) contention: Contention,
     /// The end of the delay by contention or the brake, as shown after the previous turn and after this one.
     pub(crate) put_off: (Option<Tick>, Option<Tick>),
     /// The vertex was found to differ under the brake: it waits for the end of the brake.
@@ -178,7 +178,7 @@ pub(crate) struct Vertex {
 /// The contention of a vertex as the oracle counts it (E-20).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-pub(crate) struct Fight {
+pub(crate) struct Contention {
     /// The ends of its repairs of drift, since its definition or the last request.
     pub(crate) repairs: Vec<Tick>,
     /// The ends of all its runs with a change: possible repairs.

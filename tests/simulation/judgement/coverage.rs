@@ -29,7 +29,7 @@ pub(crate) const ALL: &[&str] = &[
     "a stop while something ran",
     "a retry",
     "a failure for good that healed",
-    "a fight",
+    "a contention",
     "a stuck run",
     "a vertex without events",
     "a value that changed",

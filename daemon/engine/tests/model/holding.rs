@@ -31,7 +31,7 @@ fn paired(features: &[Feature], count: u32, budget: Budget) -> Vec<Configuration
     all
 }
 
-const FIGHTS: [Feature; 4] = [HOLDING[0], HOLDING[1], HOLDING[2], HOLDING[3]];
+const CONTENTIONS: [Feature; 4] = [HOLDING[0], HOLDING[1], HOLDING[2], HOLDING[3]];
 
 /// One event, one failure, and one turn.
 const ONE: Budget = Budget { events: 1, total_events: 1, ..SETTLED };
@@ -48,14 +48,14 @@ const UNSETTLED: Budget = Budget { settled: false, failures: 0, ..QUIET };
 
 /// E-20: contention and the brake on one and two vertices.
 #[test]
-fn model_fights() {
-    let mut all = alone(&FIGHTS, 1, ONE);
-    all.extend(alone(&FIGHTS, 1, Budget { events: 3, total_events: 3, ..EVENT }));
-    all.extend(alone(&FIGHTS, 2, CALM));
-    all.extend(alone(&FIGHTS[..1], 2, THREE));
+fn model_contention() {
+    let mut all = alone(&CONTENTIONS, 1, ONE);
+    all.extend(alone(&CONTENTIONS, 1, Budget { events: 3, total_events: 3, ..EVENT }));
+    all.extend(alone(&CONTENTIONS, 2, CALM));
+    all.extend(alone(&CONTENTIONS[..1], 2, THREE));
     let wanted = [
         sights::CONTENDED,
-        sights::FOUGHT,
+        sights::CONTENDED,
         sights::CALM,
         sights::REPAIRED,
         sights::MUTED,
@@ -63,7 +63,7 @@ fn model_fights() {
         sights::BRAKED,
         sights::RELEASED,
     ];
-    explore_in_ci("fights and the brake, 1 and 2 vertices", all, &wanted);
+    explore_in_ci("contentions and the brake, 1 and 2 vertices", all, &wanted);
 }
 
 /// E-20, E-17, E-4: windows, `realize`, groups and values on one and two vertices.
@@ -140,7 +140,7 @@ fn model_what_a_poll_could_hide() {
         sights::REPAIRED,
     ];
     explore_in_ci(
-        "a poll far away, with limit, retry, deadline, brake, fight, window",
+        "a poll far away, with limit, retry, deadline, brake, contention, window",
         all,
         &wanted,
     );
@@ -177,10 +177,10 @@ fn model_what_holds_with_every_feature() {
 /// Returns the situations that must be seen if a feature is combined with each of the others.
 fn shown_with_each(feature: Feature) -> Vec<&'static str> {
     let shown: &[&[&str]] = match feature {
-        Feature::Fight(_) => &[
+        Feature::Contention(_) => &[
             &sights::QUEUES,
             &[sights::REFRESHED],
-            &sights::FIGHTS,
+            &sights::CONTENTIONS,
             &sights::BRAKE,
             &sights::WINDOW,
             &sights::REALIZE,
@@ -205,20 +205,20 @@ fn shown_with_each(feature: Feature) -> Vec<&'static str> {
 /// E-20: contention with every other feature on two vertices.
 #[test]
 #[ignore = "part of the larger exploration: docs/model.md"]
-fn explore_fights_with_every_feature() {
+fn explore_contention_with_every_feature() {
     let three = Budget { failures: 1, ..THREE };
-    explore("2 vertices, fights, 3 events", alone(&FIGHTS, 2, three), &[sights::PASSED]);
-    let wanted = shown_with_each(FIGHTS[0]);
-    explore("2 vertices, fights with each", paired(&FIGHTS[..1], 2, CALM), &wanted);
+    explore("2 vertices, contentions, 3 events", alone(&CONTENTIONS, 2, three), &[sights::PASSED]);
+    let wanted = shown_with_each(CONTENTIONS[0]);
+    explore("2 vertices, contentions with each", paired(&CONTENTIONS[..1], 2, CALM), &wanted);
 }
 
 /// E-20: the other behaviours in a contention, each of both vertices, and the brake: nothing fails.
 #[test]
 #[ignore = "part of the larger exploration: docs/model.md"]
-fn explore_answers_to_fights_with_every_feature() {
+fn explore_answers_to_contention_with_every_feature() {
     let budget = Budget { failures: 0, ..CALM };
-    for feature in &FIGHTS[1..] {
-        let answers = |it: &VertexSpec| !matches!(feature, Feature::Fight(answer) if it.meta.on_conflict != *answer);
+    for feature in &CONTENTIONS[1..] {
+        let answers = |it: &VertexSpec| !matches!(feature, Feature::Contention(answer) if it.meta.on_conflict != *answer);
         let mut all = paired(std::slice::from_ref(feature), 2, budget);
         all.retain(|it| it.shapes.iter().any(|shape| shape.vertices.iter().all(answers)));
         let name = format!("2 vertices, {feature:?} with each, over all");

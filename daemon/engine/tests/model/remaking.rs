@@ -22,8 +22,9 @@ const CUT_OFF: &str = "a run is cut off that is made of something else";
 pub(super) const REFRESHED: &str =
     "who is refreshed by what is made of something else is intentional, too";
 const LATER: &str = "a later run of it is drift";
-const FOUGHT: &str = "what is fought over is changed for what it is made of";
-const MADE_A_FIGHT: &str = "the repair that makes a fight is of what is made of something else";
+const CONTENDED: &str = "what is contended is changed for what it is made of";
+const MADE_A_CONTENTION: &str =
+    "the repair that makes a contention is of what is made of something else";
 const MADE_THE_BRAKE: &str =
     "the repair that brings the brake is of what is made of something else";
 const BRAKED: &str = "what is made of something else waits for the brake";
@@ -62,7 +63,7 @@ pub(super) fn see(before: &World, step: &Step, after: &World, spent: bool, seen:
             let is_braked = |world: &World| world.engine.braked_until().is_some();
             let changed = outcome == Outcome::Changed;
             vec![
-                (changed && !is_contended(before) && is_contended(after), MADE_A_FIGHT),
+                (changed && !is_contended(before) && is_contended(after), MADE_A_CONTENTION),
                 (changed && !is_braked(before) && is_braked(after), MADE_THE_BRAKE),
                 (matches!(outcome, Outcome::Failed { .. }), FAILED),
                 (outcome == Outcome::Interrupted, CUT_OFF),
@@ -90,7 +91,7 @@ fn found(before: &World, id: VertexId, after: &World) -> Vec<(bool, &'static str
         matches!(after.engine.vertex_status(id), Some(steadfast_engine::VertexStatus::Held(_)));
     vec![
         (was_right && is(Class::Intentional), REMADE),
-        (before.engine.is_contended(id) && begins.is_some(), FOUGHT),
+        (before.engine.is_contended(id) && begins.is_some(), CONTENDED),
         (is_braked && begins.is_none() && !is_held, BRAKED),
         (is_held, HELD),
     ]
@@ -127,11 +128,11 @@ fn again(mut all: Vec<Configuration>) -> Vec<Configuration> {
 #[test]
 fn model_what_is_made_of_something_else() {
     let holding: Vec<&[Feature]> = HOLDING.iter().map(std::slice::from_ref).collect();
-    let (fights, brake) = (&holding[..3], &holding[3..4]);
+    let (contentions, brake) = (&holding[..3], &holding[3..4]);
     let mut all = again(with(&[&[]], 1, TWO));
     all.extend(again(with(&holding[..4], 1, OFTEN)));
     all.extend(with(&holding, 1, ONE));
-    all.extend(with(&[fights, brake].concat(), 2, WELL));
+    all.extend(with(&[contentions, brake].concat(), 2, WELL));
     let wanted = [
         REMADE,
         LOOKED,
@@ -139,8 +140,8 @@ fn model_what_is_made_of_something_else() {
         FAILED,
         CUT_OFF,
         LATER,
-        FOUGHT,
-        MADE_A_FIGHT,
+        CONTENDED,
+        MADE_A_CONTENTION,
         MADE_THE_BRAKE,
         BRAKED,
         sights::CALM,
@@ -148,7 +149,7 @@ fn model_what_is_made_of_something_else() {
         sights::MUTED,
     ];
     explore_in_ci(
-        "1 and 2 vertices, made of something else: in fights, under the brake, with all that holds",
+        "1 and 2 vertices, made of something else: in contentions, under the brake, with all that holds",
         all,
         &wanted,
     );

@@ -173,7 +173,7 @@ const HOLDS: Family = Family {
     wanted: &[
         &USUAL,
         &turns::WITHIN,
-        &sights::FIGHTS,
+        &sights::CONTENTIONS,
         &sights::BRAKE,
         &sights::WINDOW,
         &sights::REALIZE,

@@ -4,7 +4,7 @@ use super::{Breakage, broken};
 
 pub(super) const ALL: &[Breakage] = &[
     broken(
-        ("e20-four-are-a-fight", "E-20", "a fight is called one too early"),
+        ("e20-four-are-a-contention", "E-20", "a contention is called one too early"),
         "contention/record.rs",
         "let enough = self.rounds.len() >= Meta::REVERSALS;",
         "let enough = self.rounds.len() + 1 >= Meta::REVERSALS;",
@@ -12,11 +12,11 @@ pub(super) const ALL: &[Breakage] = &[
     broken(
         ("e20-the-wait-grows-too-fast", "E-20", "each wait is four times the one before"),
         "contention/repair_delay.rs",
-        "fight.doublings = fight.doublings.saturating_add(1);",
-        "fight.doublings = fight.doublings.saturating_add(2);",
+        "contention.doublings = contention.doublings.saturating_add(1);",
+        "contention.doublings = contention.doublings.saturating_add(2);",
     ),
     broken(
-        ("e20-calm-too-soon", "E-20", "a fight is over when its wait is"),
+        ("e20-calm-too-soon", "E-20", "a contention is over when its wait is"),
         "contention/repair_delay.rs",
         "self.calm_after(id, wait.max(Meta::REVERSAL_WINDOW));",
         "self.calm_after(id, wait);",
@@ -28,11 +28,11 @@ pub(super) const ALL: &[Breakage] = &[
             "who gives way has not heard whether anybody still touches it",
         ),
         "contention/repair_delay.rs",
-        "if fight.muted {\n            fight.not_before",
-        "if false {\n            fight.not_before",
+        "if contention.muted {\n            contention.not_before",
+        "if false {\n            contention.not_before",
     ),
     broken(
-        ("e20-the-fought-block", "E-20", "who is put off in a fight blocks those below"),
+        ("e20-the-contended-block", "E-20", "who is put off in a contention blocks those below"),
         "scheduling/pokes.rs",
         "let merely_limited = put_off && !self.failing;",
         "let merely_limited = put_off && !self.failing && !self.contended;",

@@ -11,8 +11,8 @@
 use std::path::{Path, PathBuf};
 
 mod asking;
+mod contention;
 mod data;
-mod fights;
 mod groups;
 mod holding;
 mod order;
@@ -44,7 +44,7 @@ const fn broken(
 }
 
 fn all() -> impl Iterator<Item = &'static Breakage> {
-    let rules = [order::ALL, data::ALL, rest::ALL, fights::ALL, holding::ALL, groups::ALL];
+    let rules = [order::ALL, data::ALL, rest::ALL, contention::ALL, holding::ALL, groups::ALL];
     rules.into_iter().chain([asking::ALL, plans::ALL, planted::ALL, reviewed::ALL]).flatten()
 }
 

@@ -216,7 +216,7 @@ pub(crate) const ALL: &[Breakage] = &[
         "            && self.mode == Mode::Running",
     ),
     broken(
-        ("planted-any-metaparam-ends-a-fight", "E-20", "another delay ends a fight"),
+        ("planted-any-metaparam-ends-a-contention", "E-20", "another delay ends a contention"),
         "swaps/replacement.rs",
         "before.on_conflict != new.meta.on_conflict || new.meta.noop;",
         "before != &*new.meta;",

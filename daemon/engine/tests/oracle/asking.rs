@@ -146,7 +146,7 @@ impl Books {
                 vertex.failures += 1;
                 vertex.phase = Phase::JustFailed { run, since, was_failed, maybe_good: false };
                 // If the failed apply counts now, its change was undone now.
-                vertex.fight.changes.push(now);
+                vertex.contention.changes.push(now);
             }
             self.stirred.push((now, id));
             // The notice comes after the pending notices of earlier runs.

@@ -146,7 +146,7 @@ impl Books {
         }
         self.semaphores_allow(id);
         self.may_repair(id);
-        if self.vertices[&id].fight.muted {
+        if self.vertices[&id].contention.muted {
             self.broken(E4_EVENT, &format!("{id} is started while its events are not delivered"));
         }
     }
@@ -215,7 +215,7 @@ impl Books {
             vertex.need = Need::No;
             vertex.polled = false;
             vertex.braked = false;
-            vertex.fight.unmuted_until = None;
+            vertex.contention.unmuted_until = None;
             vertex.cause = None;
             vertex.phase = Phase::Rest;
             vertex.unknown_until = None;

@@ -325,7 +325,7 @@ impl Books {
                 vertex.may(clock);
             }
             vertex.fails(&running, stopping || running.cancelled.is_some());
-            vertex.fight.changes.push(self.now);
+            vertex.contention.changes.push(self.now);
             self.stirred.push((self.now, id));
             self.back_poke(id);
             Some(false)

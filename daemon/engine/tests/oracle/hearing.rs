@@ -51,7 +51,7 @@ impl Books {
             | Notice::StillContended { .. }
             | Notice::ContentionEnded(_)
             | Notice::RepairsSuspended { .. }
-            | Notice::RepairsResumed => self.hear_of_fights(event, notice),
+            | Notice::RepairsResumed => self.note_contentions(event, notice),
             Notice::Diverged(id) => {
                 if self.announced != Some(true) {
                     self.broken(E18_CONVERGED, &format!("diverged at {id}: was not converged"));

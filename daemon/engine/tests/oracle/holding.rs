@@ -66,7 +66,7 @@ impl Books {
             if braked && self.braked.is_none() {
                 self.broken(E20_BRAKE, &format!("{id} waits for a brake that is not on"));
             }
-            let changes = self.vertices.get(&id).map(|vertex| vertex.fight.changes.iter());
+            let changes = self.vertices.get(&id).map(|vertex| vertex.contention.changes.iter());
             let first = changes.and_then(|mut changes| changes.nth_back(FREE_REPAIRS - 1));
             if braked && first.is_none_or(|first| first.after(MINUTE) <= now) {
                 let detail = format!("{id} waits and has repairs left within this minute");
@@ -163,7 +163,7 @@ impl Books {
 impl Books {
     /// Records the operator's request, which ends a contention.
     pub(super) fn retry_now(&mut self, id: VertexId) {
-        self.forget_fight(id);
+        self.forget_contention(id);
         if let Some(vertex) = self.vertices.get_mut(&id) {
             if vertex.phase == Phase::Operator {
                 vertex.phase = Phase::Rest;

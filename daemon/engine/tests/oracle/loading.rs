@@ -215,8 +215,8 @@ impl Books {
         }
         vertex.asked |= old != *new;
         if operator || old.on_conflict != new.on_conflict || new.noop {
-            vertex.forget_fight();
-            (vertex.fight.unmuted_until, vertex.fight.excused) = (None, true);
+            vertex.forget_contention();
+            (vertex.contention.unmuted_until, vertex.contention.excused) = (None, true);
         }
         let otherwise = old.window != new.window || old.noop != new.noop;
         if otherwise && matches!(vertex.phase, Phase::Shut | Phase::Unsure) {
@@ -282,8 +282,8 @@ impl Books {
         if before.declared.meta.poll == declared.meta.poll {
             (vertex.loaded, vertex.polls) = (before.loaded, before.polls);
         }
-        vertex.fight.clone_from(&before.fight);
-        vertex.forget_fight();
+        vertex.contention.clone_from(&before.contention);
+        vertex.forget_contention();
         // A run of a descendant may have failed since this vertex differed under the old definition.
         vertex.moved.1 = before.moved.1;
         vertex.failures = before.failures;

@@ -1,6 +1,6 @@
 //! Construction and marks of a vertex in the oracle's records.
 
-use super::{Cause, Fight, Need, Phase, Vertex, Watched, When};
+use super::{Cause, Contention, Need, Phase, Vertex, Watched, When};
 use steadfast_engine::{Stamp, Tick, VertexSpec};
 
 impl Vertex {
@@ -39,7 +39,7 @@ impl Vertex {
             asked_surely: true,
             done: false,
             received: None,
-            fight: Fight::default(),
+            contention: Contention::default(),
             put_off: (None, None),
             braked: false,
             queued: false,

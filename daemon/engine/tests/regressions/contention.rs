@@ -1,6 +1,6 @@
 //! E-20: vertices that yield, and the end of a contention.
 
-use crate::contention::{fought, is_contended, undo};
+use crate::contention::{contended, is_contended, undo};
 use crate::generate::HOURS;
 use crate::races::{repair, settled, sound, started};
 use crate::shape::{Shape, ms, v};
@@ -17,7 +17,7 @@ fn yielding() -> Shape {
 /// E-20, row B: a vertex that yields needs a quiet time after a pause of any length before it repairs.
 #[test]
 fn e20_a_pause_is_no_listening() {
-    let mut world = fought(yielding(), 0);
+    let mut world = contended(yielding(), 0);
     undo(&mut world, 0);
     world.steps(&[Step::Pause { drain: false, length: HOURS }, Step::Commit]);
     world.steps(&[Step::Wait(LONGER), Step::Resume]);
@@ -31,7 +31,7 @@ fn e20_a_pause_is_no_listening() {
 /// E-20, row B: a vertex that yields and was paused on its own needs a quiet time, too.
 #[test]
 fn e20_a_paused_vertex_is_unmuted_first() {
-    let mut world = fought(yielding(), 0);
+    let mut world = contended(yielding(), 0);
     undo(&mut world, 0);
     world.steps(&[Step::PauseVertex { vertex: v(0), paused: true }, Step::Wait(LONGER)]);
     world.steps(&[Step::PauseVertex { vertex: v(0), paused: false }]);
@@ -45,7 +45,7 @@ fn e20_a_paused_vertex_is_unmuted_first() {
 
 /// E-20, planted bug 8: a changed metaparam without relation to conflicts does not end a contention.
 #[test]
-fn e20_another_delay_ends_no_fight() {
+fn e20_another_delay_ends_no_contention() {
     let shape = Shape::of(1);
     let other = shape.clone().meta(0, |meta| meta.delay = ms(700));
     let mut world = settled(&[shape, other]);

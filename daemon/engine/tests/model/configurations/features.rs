@@ -11,7 +11,7 @@ use steadfast_engine::{Conflict, Meta, Pace, Poll, RunPolicy, WindowId};
 pub(in crate::model) const WINDOW: WindowId = WindowId(0);
 /// The number of repairs after which one more makes a contention.
 #[expect(clippy::cast_possible_truncation, reason = "five")]
-const BEFORE_A_FIGHT: u8 = Meta::REVERSALS as u8 - 1;
+const BEFORE_A_CONTENTION: u8 = Meta::REVERSALS as u8 - 1;
 /// The number of repairs of a vertex after which one more waits under the brake.
 const BEFORE_THE_BRAKE: u8 = 2;
 
@@ -41,7 +41,7 @@ pub(in crate::model) enum Feature {
     Swap,
     Crash,
     /// Each vertex was repaired so often that the next repair makes a contention (E-20), with this behaviour.
-    Fight(Conflict),
+    Contention(Conflict),
     /// The next repeated repair exceeds the limit of the brake.
     Brake,
     /// Changes are allowed only while a window is open (`when_allowed`).
@@ -93,9 +93,9 @@ pub(in crate::model) const FEATURES: [Feature; 16] = [
 /// Features that delay changes, allow one more, or come from other vertices: combined with all others, and with each
 /// other.
 pub(in crate::model) const HOLDING: [Feature; 8] = [
-    Feature::Fight(Conflict::Backoff),
-    Feature::Fight(Conflict::Win),
-    Feature::Fight(Conflict::Yield),
+    Feature::Contention(Conflict::Backoff),
+    Feature::Contention(Conflict::Win),
+    Feature::Contention(Conflict::Yield),
     Feature::Brake,
     Feature::Window,
     Feature::Realize,
@@ -171,7 +171,7 @@ impl Feature {
             Self::Once | Self::Timer | Self::Timeout | Self::Fixed => true,
             Self::Notify | Self::Semaphore(_) | Self::Slot => false,
             Self::Look | Self::Swap | Self::Crash => false,
-            Self::Fight(conflict) => conflict != Conflict::default(),
+            Self::Contention(conflict) => conflict != Conflict::default(),
             Self::Window | Self::Realize => true,
             Self::Brake | Self::Group | Self::Value => false,
             Self::Suspect | Self::Loss | Self::RetryNow => false,
@@ -216,7 +216,7 @@ impl Feature {
             Self::Fixed => shape.traits(number, |traits| traits.cancellable = false),
             Self::Notify | Self::Semaphore(_) | Self::Slot => shape,
             Self::Look | Self::Swap | Self::Crash => shape,
-            Self::Fight(conflict) => shape.meta(number, |meta| meta.on_conflict = conflict),
+            Self::Contention(conflict) => shape.meta(number, |meta| meta.on_conflict = conflict),
             Self::Window => shape.meta(number, |meta| meta.window = Some(WINDOW)),
             Self::Realize => shape.meta(number, |meta| meta.realize = true),
             Self::Brake | Self::Group | Self::Value => shape,
@@ -255,7 +255,7 @@ impl Feature {
             Self::Crash => Budget { crashes: 1, ..budget },
             Self::Notify | Self::Semaphore(_) | Self::Noop | Self::Rare => budget,
             Self::Once | Self::Timer | Self::Fixed => budget,
-            Self::Fight(_) => Budget { repaired: BEFORE_A_FIGHT, ..budget.with_drift() },
+            Self::Contention(_) => Budget { repaired: BEFORE_A_CONTENTION, ..budget.with_drift() },
             Self::Brake => {
                 let repaired = budget.repaired.max(BEFORE_THE_BRAKE);
                 Budget { repaired, braked: true, ..budget.with_drift() }

@@ -268,7 +268,7 @@ impl Terms {
         (vertex.asked, vertex.asked_surely, vertex.awaited.map(|at| self.ago(at))).hash(state);
         vertex.unknown_until.hash(state);
         (vertex.done, vertex.received.map(|at| self.when(at))).hash(state);
-        self.fight(vertex, state);
+        self.contention(vertex, state);
         (vertex.owed.map(|at| self.when(at)), self.stamp(vertex.owed_stamp)).hash(state);
         (vertex.owed_unsure, vertex.bucket_unsure).hash(state);
         let ticket = |at: Option<u64>| at.map(|at| self.when(at));
@@ -303,22 +303,24 @@ impl Terms {
     }
 
     /// Hashes the age of each repair, up to the age beyond which it makes no difference.
-    fn fight<H: Hasher>(&self, vertex: &Vertex, state: &mut H) {
-        let fight = &vertex.fight;
-        (fight.since, fight.repairs.len(), fight.changes.len()).hash(state);
-        (fight.muted, fight.told, fight.shown).hash(state);
-        [fight.turned, fight.unmuted_until].map(|at| at.map(|at| self.later(at))).hash(state);
-        (fight.runs.is_some(), fight.runs == vertex.running.as_ref().map(|run| run.run))
+    fn contention<H: Hasher>(&self, vertex: &Vertex, state: &mut H) {
+        let contention = &vertex.contention;
+        (contention.since, contention.repairs.len(), contention.changes.len()).hash(state);
+        (contention.muted, contention.told, contention.shown).hash(state);
+        [contention.turned, contention.unmuted_until]
+            .map(|at| at.map(|at| self.later(at)))
             .hash(state);
-        vertex.is_possibly_fought().hash(state);
-        for all in [&fight.repairs, &fight.changes] {
+        (contention.runs.is_some(), contention.runs == vertex.running.as_ref().map(|run| run.run))
+            .hash(state);
+        vertex.is_possibly_contended().hash(state);
+        for all in [&contention.repairs, &contention.changes] {
             for at in all.iter().rev().take(Meta::REVERSALS + 1) {
                 self.ago(*at).min(LONGEST).hash(state);
             }
         }
         let put_off = (vertex.put_off.0.is_some(), vertex.put_off.1.map(|at| self.later(at)));
         (put_off, vertex.braked).hash(state);
-        let repairs = vertex.repairs_of_fight();
+        let repairs = vertex.contention_repairs();
         repairs.hash(state);
         if repairs > 0 {
             // The last wait may begin there.

@@ -38,10 +38,10 @@ pub(in crate::model) const AT_ONCE: &str = "two runs are in progress at once";
 pub(in crate::model) const UNSAVED: &str = "an end is not durable while something else runs";
 pub(in crate::model) const ABSENT: &str = "a watch is declared absent";
 
-pub(in crate::model) const CONTENDED: &str = "a vertex is put off in a fight";
-pub(in crate::model) const FOUGHT: &str = "a vertex that is fought over is as declared";
-pub(in crate::model) const CALM: &str = "a fight is over by itself";
-pub(in crate::model) const REPAIRED: &str = "what is fought over is repaired after its wait";
+pub(in crate::model) const CONTENDED: &str = "a vertex is put off in a contention";
+pub(in crate::model) const CONTENDED: &str = "a vertex that is contended is as declared";
+pub(in crate::model) const CALM: &str = "a contention is over by itself";
+pub(in crate::model) const REPAIRED: &str = "what is contended is repaired after its wait";
 pub(in crate::model) const MUTED: &str = "events of what is put off are not delivered";
 pub(in crate::model) const PASSED: &str = "a child runs while its parent is put off";
 pub(in crate::model) const BRAKED: &str = "the brake holds a vertex back";
@@ -75,7 +75,8 @@ pub(in crate::model) const WITH_EACH: [&str; 14] = [
 ];
 /// The additional situations if a vertex occupies a resource that others wait for.
 pub(in crate::model) const QUEUES: [&str; 3] = [NO_SEMAPHORE, NO_SLOT, SUSPENDED];
-pub(in crate::model) const FIGHTS: [&str; 6] = [CONTENDED, FOUGHT, CALM, REPAIRED, MUTED, PASSED];
+pub(in crate::model) const CONTENTIONS: [&str; 6] =
+    [CONTENDED, CONTENDED, CALM, REPAIRED, MUTED, PASSED];
 pub(in crate::model) const BRAKE: [&str; 2] = [BRAKED, RELEASED];
 pub(in crate::model) const WINDOW: [&str; 3] = [SHUT, LET_IN, CUT];
 pub(in crate::model) const REALIZE: [&str; 3] = [TO_REALIZE, REALIZED, UNREALIZED];
@@ -127,11 +128,11 @@ pub(in crate::model) fn between(before: &World, after: &World, seen: &mut Sights
         let was = before.engine.vertex_status(*id);
         let is = after.engine.vertex_status(*id);
         let runs = matches!(is, Some(VertexStatus::Running(..)));
-        let fought = matches!(was, Some(VertexStatus::Contended { next: None, .. }));
+        let contended = matches!(was, Some(VertexStatus::Contended { next: None, .. }));
         let waited = matches!(was, Some(VertexStatus::Contended { next: Some(_), .. }));
         let shut = matches!(was, Some(VertexStatus::Held(HeldReason::Window(_))));
         let closed = !before.open.is_empty() && after.open.is_empty();
-        see(fought && is == Some(VertexStatus::Settled) && !swapped, CALM);
+        see(contended && is == Some(VertexStatus::Settled) && !swapped, CALM);
         see(waited && runs, REPAIRED);
         see(matches!(was, Some(VertexStatus::WaitingForBrake(_))) && runs, RELEASED);
         see(shut && runs && before.open != after.open, LET_IN);
@@ -204,7 +205,7 @@ fn of_standing(standing: &VertexStatus) -> Option<&'static str> {
         VertexStatus::Held(HeldReason::Window(_)) => Some(SHUT),
         VertexStatus::WaitingForBrake(_) => Some(BRAKED),
         VertexStatus::Contended { next: Some(_), .. } => Some(CONTENDED),
-        VertexStatus::Contended { next: None, .. } => Some(FOUGHT),
+        VertexStatus::Contended { next: None, .. } => Some(CONTENDED),
         VertexStatus::Held(HeldReason::Operator) => None,
         VertexStatus::Paused => Some(crate::model::happening::VERTEX_PAUSED),
         VertexStatus::Stuck(..) => Some(STUCK),

@@ -4,7 +4,7 @@ use super::{Breakage, broken};
 
 pub(super) const ALL: &[Breakage] = &[
     broken(
-        ("e20-never-recognised", "E-20", "however often it is undone, it is no fight"),
+        ("e20-never-recognised", "E-20", "however often it is undone, it is no contention"),
         "contention/record.rs",
         "let enough = self.rounds.len() >= Meta::REVERSALS;",
         "let enough = false;",
@@ -12,11 +12,11 @@ pub(super) const ALL: &[Breakage] = &[
     broken(
         ("e20-the-wait-does-not-grow", "E-20", "repairs never become less frequent"),
         "contention/repair_delay.rs",
-        "fight.doublings = fight.doublings.saturating_add(1);",
-        "fight.doublings = 0;",
+        "contention.doublings = contention.doublings.saturating_add(1);",
+        "contention.doublings = 0;",
     ),
     broken(
-        ("e20-the-wait-has-no-cap", "E-20", "a fight may end in a wait of days"),
+        ("e20-the-wait-has-no-cap", "E-20", "a contention may end in a wait of days"),
         "contention/repair_delay.rs",
         "Conflict::Backoff => doubled.min(Meta::LONGEST_BACKOFF),",
         "Conflict::Backoff => doubled,",
@@ -25,10 +25,10 @@ pub(super) const ALL: &[Breakage] = &[
         (
             "e20-who-gives-way-is-told-of-once",
             "E-20",
-            "a fight with one who gives way has no summary",
+            "a contention with one who gives way has no summary",
         ),
         "contention/repair_delay.rs",
-        "lasts = fight.next_notice(id, now);",
+        "lasts = contention.next_notice(id, now);",
         "lasts = None;",
     ),
     broken(
@@ -38,7 +38,7 @@ pub(super) const ALL: &[Breakage] = &[
         "let put_off = matches!(self.place, Place::Limit(_));",
     ),
     broken(
-        ("e20-who-is-asked-waits", "E-20", "an operator's request waits for the fight"),
+        ("e20-who-is-asked-waits", "E-20", "an operator's request waits for the contention"),
         "contention/repair_delay.rs",
         "if vertex.causes.has(ASKED.and(Causes::OWED)) {",
         "if vertex.causes.has(Causes::LOAD.and(Causes::OWED)) {",
@@ -62,8 +62,8 @@ pub(super) const ALL: &[Breakage] = &[
     broken(
         ("e20-it-never-ends", "E-20", "a quiet that is long enough does not end it"),
         "contention/repair_delay.rs",
-        "fight.calm_at <= now) {",
-        "fight.calm_at > now) {",
+        "contention.calm_at <= now) {",
+        "contention.calm_at > now) {",
     ),
     broken(
         ("e20-the-brake-holds-for-ever", "E-20", "nothing is repaired after the brake"),
@@ -94,7 +94,11 @@ pub(super) const ALL: &[Breakage] = &[
         "run.causes.add(Causes::VALUE);",
     ),
     broken(
-        ("e20-a-tick-is-a-fight", "E-20", "a timer is throttled by the handler that it notifies"),
+        (
+            "e20-a-tick-is-a-contention",
+            "E-20",
+            "a timer is throttled by the handler that it notifies",
+        ),
         "contention/recognition.rs",
         "self.vertex(id).filter(|v| v.traits.repeat != RunPolicy::Events)",
         "self.vertex(id)",
@@ -110,7 +114,7 @@ pub(super) const ALL: &[Breakage] = &[
         "*begun >= Stamp::NEVER && *other != id",
     ),
     broken(
-        ("e20-a-chain-is-a-fight", "E-20", "a command that another sets off is throttled"),
+        ("e20-a-chain-is-a-contention", "E-20", "a command that another sets off is throttled"),
         "contention/attribution.rs",
         "return self.is_set_off_by(other, id);",
         "return true;",
@@ -125,7 +129,7 @@ pub(super) const ALL: &[Breakage] = &[
         (
             "e20-a-deed-is-never-let-go",
             "E-20",
-            "a deed that others set off is throttled, once it was taken for a fight",
+            "a deed that others set off is throttled, once it was taken for a contention",
         ),
         "contention/repair_delay.rs",
         "if deed && !self.is_ours_to_blame(id) {",
@@ -134,11 +138,11 @@ pub(super) const ALL: &[Breakage] = &[
     broken(
         ("e20-who-was-blamed-once", "E-20", "who was taken for the other party is it for ever"),
         "contention/repair_delay.rs",
-        "fight.party = party.or_else(|| deed.then_some(Culprit::Foreign));",
-        "fight.party = fight.party.or(party);",
+        "contention.party = party.or_else(|| deed.then_some(Culprit::Foreign));",
+        "contention.party = contention.party.or(party);",
     ),
     broken(
-        ("e20-each-other-party-is-told", "E-20", "a fight with two is a line for each repair"),
+        ("e20-each-other-party-is-told", "E-20", "a contention with two is a line for each repair"),
         "contention/record.rs",
         "(other && (late || !self.renamed), other)",
         "(other, other)",

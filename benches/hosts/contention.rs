@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const FILES: usize = 2000;
 
 /// Measures repairs of other files in turn on a calm daemon and on one in contention.
-pub(crate) fn fight(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
+pub(crate) fn contention(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
     for rate in [1, 10, 100, 1000, 10_000] {
         at(bench, report, rate)?;
     }
@@ -29,22 +29,22 @@ fn at(bench: &Bench, report: &mut Report, rate: usize) -> Result<(), Failure> {
     let (calm_tree, tree) = (Tree::new(bench, FILES, false)?, Tree::new(bench, FILES, false)?);
     timed(apply(&calm_tree))?;
     timed(apply(&tree))?;
-    let (mut calm, mut fought) = (Held::daemon(&calm_tree)?, Held::daemon(&tree)?);
+    let (mut calm, mut contended) = (Held::daemon(&calm_tree)?, Held::daemon(&tree)?);
     calm.converged()?;
-    fought.converged()?;
+    contended.converged()?;
     let (calm_files, files) =
         (Graph::read(&calm_tree.graph)?.resources.file, Graph::read(&tree.graph)?.resources.file);
     let victim = files.first().ok_or("no files")?;
     let (began, repairs) = (Instant::now(), Repairs::watch(&victim.path)?);
     let mut command = bare("rewrite", &tree, rate)?;
     let adversary = Held::of(&mut command)?;
-    fought.says("\"event\":\"contended\"")?;
+    contended.says("\"event\":\"contended\"")?;
     std::thread::sleep(Duration::from_secs(1));
 
-    let (before, seconds) = (fought.ran()?, if bench.quick { 4 } else { 20 });
+    let (before, seconds) = (contended.ran()?, if bench.quick { 4 } else { 20 });
     let measured = Instant::now();
     std::thread::sleep(Duration::from_secs(seconds));
-    let share = fought.ran()?.saturating_sub(before).as_secs_f64()
+    let share = contended.ran()?.saturating_sub(before).as_secs_f64()
         / measured.elapsed().as_secs_f64()
         * 100.0;
     let what = format!("rewritten at {rate} Hz, processor");

@@ -1,6 +1,6 @@
 //! Contention, the brake and windows in the oracle's records (E-20).
 
-use crate::invariants::{E4_EVENT, E20_BRAKE, E20_FIGHTS, E20_WINDOW};
+use crate::invariants::{E4_EVENT, E20_BRAKE, E20_CONTENTION, E20_WINDOW};
 use crate::oracle::Face;
 use crate::oracle::holding::FREE_REPAIRS;
 use crate::oracle_log::{Books, Need, Phase, Running, Vertex};
@@ -12,13 +12,13 @@ use steadfast_engine::{
 
 impl Vertex {
     /// Returns true if the vertex is certainly contended: its last waits are known.
-    pub(crate) fn is_surely_fought(&self) -> bool {
-        self.fight.since.is_some() && self.declared.traits.repeat == RunPolicy::State
+    pub(crate) fn is_surely_contended(&self) -> bool {
+        self.contention.since.is_some() && self.declared.traits.repeat == RunPolicy::State
     }
 
     /// Returns true if the changes within any minute are enough for a contention.
-    pub(crate) fn is_possibly_fought(&self) -> bool {
-        let changes = &self.fight.changes;
+    pub(crate) fn is_possibly_contended(&self) -> bool {
+        let changes = &self.contention.changes;
         changes.windows(Meta::REVERSALS).any(|some| {
             some.first()
                 .zip(some.last())
@@ -28,7 +28,7 @@ impl Vertex {
 
     /// Returns true if nothing has changed the vertex for longer than it would have waited.
     fn is_quiet(&self, now: Tick) -> bool {
-        self.fight.repairs.last().is_some_and(|last| {
+        self.contention.repairs.last().is_some_and(|last| {
             let yields = self.declared.meta.on_conflict == Conflict::Yield;
             let wait = if yields { Duration::ZERO } else { self.wait() };
             now > *last && now >= last.after(wait.max(Meta::REVERSAL_WINDOW))
@@ -37,20 +37,20 @@ impl Vertex {
 
     /// Returns true if the wait of the vertex may not be over.
     pub(crate) fn still_waits(&self, now: Tick) -> bool {
-        self.is_possibly_fought() && self.waits_until().is_some_and(|latest| now < latest)
+        self.is_possibly_contended() && self.waits_until().is_some_and(|latest| now < latest)
     }
 
     /// Returns the number of changes that may have been repairs since the contention was recognised.
-    pub(crate) fn repairs_of_fight(&self) -> usize {
-        let before = self.fight.from.max(Meta::REVERSALS - 1);
-        self.fight.changes.len().saturating_sub(before)
+    pub(crate) fn contention_repairs(&self) -> usize {
+        let before = self.contention.from.max(Meta::REVERSALS - 1);
+        self.contention.changes.len().saturating_sub(before)
     }
 
     /// Returns the latest end of the wait: each change since the vertex was last settled counts as a repair in one
     /// contention.
     fn waits_until(&self) -> Option<Tick> {
-        let last = self.fight.changes.last()?;
-        let doublings = self.repairs_of_fight().saturating_sub(1);
+        let last = self.contention.changes.last()?;
+        let doublings = self.contention_repairs().saturating_sub(1);
         let doublings = u32::try_from(doublings).unwrap_or(u32::MAX);
         let first = match self.declared.meta.on_conflict {
             Conflict::Win => Meta::SHORTEST_BACKOFF,
@@ -58,17 +58,17 @@ impl Vertex {
         };
         let waits = last.after(self.wait_after(doublings)).max(self.active.after(first));
         // A vertex that yields waits again for each event, and then for a quiet time.
-        Some(waits.max(self.fight.turned.unwrap_or(waits)))
+        Some(waits.max(self.contention.turned.unwrap_or(waits)))
     }
 
-    pub(crate) fn forget_fight(&mut self) {
+    pub(crate) fn forget_contention(&mut self) {
         // Notices wait for durable records, so the possible changes stay.
-        (self.fight.repairs, self.fight.since) = (Vec::new(), None);
+        (self.contention.repairs, self.contention.since) = (Vec::new(), None);
     }
 
     /// Returns the whole wait after the last repair, before jitter.
     fn wait(&self) -> Duration {
-        let (repairs, since) = (self.fight.repairs.len(), self.fight.since.unwrap_or(0));
+        let (repairs, since) = (self.contention.repairs.len(), self.contention.since.unwrap_or(0));
         self.wait_after(u32::try_from(repairs.saturating_sub(since)).unwrap_or(u32::MAX))
     }
 
@@ -85,23 +85,23 @@ impl Vertex {
 
 impl Books {
     /// Records the contentions that the engine shows, before and after this turn.
-    pub(super) fn see_fights(&mut self, face: &impl Face) {
+    pub(super) fn see_contentions(&mut self, face: &impl Face) {
         let now = self.now;
         for (id, vertex) in &mut self.vertices {
             let standing = face.standing(*id);
-            vertex.fight.excused = false;
+            vertex.contention.excused = false;
             if vertex.is_quiet(now) && !matches!(standing, Some(VertexStatus::Contended { .. })) {
                 // The contention is over, or will be when the run in progress finds no difference.
-                vertex.forget_fight();
+                vertex.forget_contention();
             }
-            vertex.fight.runs = match standing {
+            vertex.contention.runs = match standing {
                 Some(VertexStatus::Running(run, _)) => Some(run),
                 _ => None,
             };
             if standing == Some(VertexStatus::Settled) {
-                vertex.fight.from = vertex.fight.changes.len();
+                vertex.contention.from = vertex.contention.changes.len();
             }
-            vertex.fight.shown = matches!(standing, Some(VertexStatus::Contended { .. }));
+            vertex.contention.shown = matches!(standing, Some(VertexStatus::Contended { .. }));
             let next = match standing {
                 Some(VertexStatus::Contended { next, .. }) => next,
                 Some(VertexStatus::WaitingForBrake(at)) => Some(at),
@@ -111,8 +111,8 @@ impl Books {
             let yields = vertex.declared.meta.on_conflict == Conflict::Yield;
             if yields && vertex.put_off.0.is_none() && vertex.put_off.1.is_some() {
                 // The vertex was in another queue, and needs a quiet time first.
-                vertex.fight.turned =
-                    vertex.fight.turned.max(Some(now.after(Meta::REVERSAL_WINDOW)));
+                vertex.contention.turned =
+                    vertex.contention.turned.max(Some(now.after(Meta::REVERSAL_WINDOW)));
             }
         }
     }
@@ -132,23 +132,26 @@ impl Books {
     /// Checks that the drift of a contended vertex starts no run before its wait is over (E-20).
     pub(super) fn may_repair(&mut self, id: VertexId) {
         let vertex = &self.vertices[&id];
-        if vertex.asked || vertex.owed.is_some() || vertex.owed_unsure || !vertex.is_surely_fought()
+        if vertex.asked
+            || vertex.owed.is_some()
+            || vertex.owed_unsure
+            || !vertex.is_surely_contended()
         {
             return;
         }
         let yields = vertex.declared.meta.on_conflict == Conflict::Yield;
-        if yields && vertex.fight.unmuted_until.is_some_and(|until| until > self.now) {
+        if yields && vertex.contention.unmuted_until.is_some_and(|until| until > self.now) {
             self.broken(
-                E20_FIGHTS,
+                E20_CONTENTION,
                 &format!("{id} gives way and is started before it has listened"),
             );
             return;
         }
-        let Some(last) = vertex.fight.repairs.last() else { return };
+        let Some(last) = vertex.contention.repairs.last() else { return };
         let wait = vertex.wait().mul_f64(0.75);
         if self.now < last.after(wait) {
             let detail = format!("{id} is started again within {wait:?} of its last repair");
-            self.broken(E20_FIGHTS, &detail);
+            self.broken(E20_CONTENTION, &detail);
         }
     }
 
@@ -183,11 +186,11 @@ impl Books {
         let repairs = intent.class != Class::Intentional;
         // A vertex that runs at each start, and those that it notifies, have something to do each time: no contention.
         let each_start = vertex.declared.traits.repeat == RunPolicy::EachStart || running.refresh;
-        let fights =
+        let contentions =
             intent.class == Class::Contended || intent.class == Class::NotIdempotent && !each_start;
         let wrong = [
             (
-                repairs && !fights && vertex.good.1 == 0 && !vertex.done,
+                repairs && !contentions && vertex.good.1 == 0 && !vertex.done,
                 "is called a repair and was never right",
             ),
             (
@@ -197,23 +200,23 @@ impl Books {
             (repairs && self.follows(id), "follows from what was asked for and is called a repair"),
             (repairs && remade, "was undone by nobody and is called a repair"),
             (
-                fights && !vertex.is_possibly_fought(),
-                "is called a fight and was not undone so often",
+                contentions && !vertex.is_possibly_contended(),
+                "is called a contention and was not undone so often",
             ),
             (
-                vertex.is_surely_fought() && !fights && !asked && !remade,
-                "is fought over and not called so",
+                vertex.is_surely_contended() && !contentions && !asked && !remade,
+                "is contended and not called so",
             ),
         ];
         let shut = window.is_some_and(|w| !self.open.contains(&w));
-        let first = vertex.fight.repairs.iter().nth_back(FREE_REPAIRS - 1);
+        let first = vertex.contention.repairs.iter().nth_back(FREE_REPAIRS - 1);
         let is_again = first.is_some_and(|first| first.after(Meta::REVERSAL_WINDOW) > self.now);
         let braked = self.braked.is_some() && is_again && !asked && vertex.done && state;
         if let Some(running) = self.running_mut(intent.run) {
             running.class = Some(intent.class);
         }
         for (_, what) in wrong.iter().filter(|(wrong, _)| *wrong) {
-            self.broken(E20_FIGHTS, &format!("{id} {what}: {:?}", intent.class));
+            self.broken(E20_CONTENTION, &format!("{id} {what}: {:?}", intent.class));
         }
         if shut {
             self.broken(E20_WINDOW, &format!("{id} is changed and its window is closed"));
@@ -232,34 +235,37 @@ impl Books {
         if outcome != Outcome::Changed {
             return;
         }
-        vertex.fight.changes.push(now);
+        vertex.contention.changes.push(now);
         self.stirred.push((now, id));
         let drift = !running.asked && !running.refresh && !running.supplied;
         let repairs = sure && was_done && drift && !one_shot;
         if repairs && vertex.declared.traits.repeat == RunPolicy::State {
-            let fight = &mut vertex.fight;
-            let again =
-                fight.repairs.last().is_some_and(|last| last.after(Meta::REVERSAL_WINDOW) > now);
+            let contention = &mut vertex.contention;
+            let again = contention
+                .repairs
+                .last()
+                .is_some_and(|last| last.after(Meta::REVERSAL_WINDOW) > now);
             if again {
                 self.repeated.push(now);
             }
-            fight.repairs.push(now);
-            let count = fight.repairs.len();
-            let first = count.checked_sub(Meta::REVERSALS).and_then(|at| fight.repairs.get(at));
+            contention.repairs.push(now);
+            let count = contention.repairs.len();
+            let first =
+                count.checked_sub(Meta::REVERSALS).and_then(|at| contention.repairs.get(at));
             if first.is_some_and(|first| first.after(Meta::REVERSAL_WINDOW) >= now) {
-                fight.since.get_or_insert(count);
+                contention.since.get_or_insert(count);
             }
         }
     }
 
     /// Ends the contention of a vertex that is redefined, or that the operator wants tried again.
-    pub(crate) fn forget_fight(&mut self, id: VertexId) {
+    pub(crate) fn forget_contention(&mut self, id: VertexId) {
         if let Some(vertex) = self.vertices.get_mut(&id) {
-            vertex.forget_fight();
+            vertex.forget_contention();
         }
     }
 
-    pub(super) fn hears_of_fight(&mut self, id: VertexId, party: Culprit, repairs: u32) {
+    pub(super) fn note_contention(&mut self, id: VertexId, party: Culprit, repairs: u32) {
         // The culprit of so many reversals has begun an apply for each of them.
         let known = |other: &VertexId| {
             let begun = self.begun.get(other).is_some_and(|begun| *begun >= Meta::REVERSALS - 1);
@@ -268,11 +274,13 @@ impl Books {
         let ours =
             if let Culprit::Ours(other) = &party { known(other) && *other != id } else { true };
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
-        vertex.fight.told = true;
-        if !ours || !vertex.is_possibly_fought() || (repairs as usize) > vertex.fight.changes.len()
+        vertex.contention.told = true;
+        if !ours
+            || !vertex.is_possibly_contended()
+            || (repairs as usize) > vertex.contention.changes.len()
         {
-            let detail = format!("{id} is called fought over by {party:?} after {repairs} repairs");
-            self.broken(E20_FIGHTS, &detail);
+            let detail = format!("{id} is called contended by {party:?} after {repairs} repairs");
+            self.broken(E20_CONTENTION, &detail);
         }
     }
 
@@ -283,24 +291,24 @@ impl Books {
             || self.pending.as_ref().is_some_and(|(swap, _)| swap.operator)
             || matches!(event, Event::Swap(_));
         let Some(vertex) = self.vertices.get(&id) else { return };
-        let quiet = vertex.fight.repairs.is_empty() || vertex.is_quiet(now);
-        let sure = vertex.is_surely_fought();
-        let must_rest = vertex.fight.unmuted_until.is_some_and(|until| until > now);
-        self.forget_fight(id);
+        let quiet = vertex.contention.repairs.is_empty() || vertex.is_quiet(now);
+        let sure = vertex.is_surely_contended();
+        let must_rest = vertex.contention.unmuted_until.is_some_and(|until| until > now);
+        self.forget_contention(id);
         if must_rest && !asked && !self.loaded_now {
-            self.broken(E20_FIGHTS, &format!("{id} is called calm before it has listened"));
+            self.broken(E20_CONTENTION, &format!("{id} is called calm before it has listened"));
         }
         if sure && !asked && !quiet && !self.loaded_now {
-            self.broken(E20_FIGHTS, &format!("{id} is called calm and was not quiet"));
+            self.broken(E20_CONTENTION, &format!("{id} is called calm and was not quiet"));
         }
     }
 
     pub(super) fn mute(&mut self, id: VertexId) {
         let now = self.now;
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
-        vertex.fight.muted = true;
+        vertex.contention.muted = true;
         if vertex.declared.meta.on_conflict == Conflict::Yield {
-            vertex.fight.turned = Some(now.after(Meta::LONGEST_BACKOFF));
+            vertex.contention.turned = Some(now.after(Meta::LONGEST_BACKOFF));
         }
         if vertex.need == Need::No && vertex.phase != Phase::Unsure {
             self.broken(E4_EVENT, &format!("{id} is not listened to, and nothing will check it"));
@@ -310,13 +318,13 @@ impl Books {
     pub(super) fn unmute(&mut self, id: VertexId) {
         let now = self.now;
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
-        vertex.fight.muted = false;
+        vertex.contention.muted = false;
         if vertex.declared.meta.on_conflict == Conflict::Yield {
             let until = now.after(Meta::REVERSAL_WINDOW);
             // A check may follow at once, which proves more than a quiet time.
-            let must = vertex.running.is_none() && !vertex.fight.excused;
-            vertex.fight.unmuted_until = must.then_some(until);
-            vertex.fight.turned = Some(until);
+            let must = vertex.running.is_none() && !vertex.contention.excused;
+            vertex.contention.unmuted_until = must.then_some(until);
+            vertex.contention.turned = Some(until);
         }
     }
 
@@ -346,16 +354,16 @@ impl Books {
     }
 
     /// Checks that contentions are shown, and nothing is delayed for ever (E-20).
-    pub(crate) fn fights_are_shown(&mut self, face: &impl Face) {
+    pub(crate) fn contentions_are_shown(&mut self, face: &impl Face) {
         let mut wrong = Vec::new();
         for (id, vertex) in &self.vertices {
             match face.standing(*id) {
                 Some(VertexStatus::Contended { next, .. }) => {
                     // A tick has no culprit.
                     let ticks = vertex.declared.traits.repeat == RunPolicy::Events;
-                    if ticks || !vertex.is_possibly_fought() {
+                    if ticks || !vertex.is_possibly_contended() {
                         wrong.push(format!(
-                            "{id} is shown as fought over and was not undone so often"
+                            "{id} is shown as contended and was not undone so often"
                         ));
                     }
                     let latest = vertex.waits_until().max(self.braked);
@@ -363,17 +371,17 @@ impl Books {
                         wrong.push(format!("{id} is put off until {next:?}, after {latest:?}"));
                     }
                 }
-                Some(VertexStatus::Settled) if vertex.is_surely_fought() => {
-                    wrong.push(format!("{id} is fought over and shown as settled"));
+                Some(VertexStatus::Settled) if vertex.is_surely_contended() => {
+                    wrong.push(format!("{id} is contended and shown as settled"));
                 }
                 _ => {}
             }
-            if vertex.fight.muted && vertex.need == Need::No && vertex.phase == Phase::Rest {
+            if vertex.contention.muted && vertex.need == Need::No && vertex.phase == Phase::Rest {
                 wrong.push(format!("{id} is clean, and its events are not delivered"));
             }
         }
         for detail in wrong {
-            self.broken(E20_FIGHTS, &detail);
+            self.broken(E20_CONTENTION, &detail);
         }
     }
 }
@@ -389,7 +397,7 @@ impl Books {
         let (clock, braked) = (self.clock, self.braked.is_some_and(|until| until > self.now));
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         let drift = !running.asked_surely && !running.refresh && !running.noop;
-        if braked && drift && vertex.fight.runs != Some(running.run) {
+        if braked && drift && vertex.contention.runs != Some(running.run) {
             vertex.must(clock, None);
             vertex.braked = true;
             self.back_poke(id);
@@ -402,18 +410,18 @@ impl Books {
 impl Books {
     fn must(&mut self, right: bool, detail: &str) {
         if !right {
-            self.broken(E20_FIGHTS, detail);
+            self.broken(E20_CONTENTION, detail);
         }
     }
 
-    pub(super) fn hear_of_fights(&mut self, event: &Event, notice: &Notice) {
+    pub(super) fn note_contentions(&mut self, event: &Event, notice: &Notice) {
         match notice {
             Notice::Contended { vertex, party, repairs } => {
-                self.hears_of_fight(*vertex, *party, *repairs);
+                self.note_contention(*vertex, *party, *repairs);
             }
             Notice::StillContended { vertex, .. } => {
-                let told = self.vertices.get(vertex).is_some_and(|v| v.fight.told);
-                self.must(told, &format!("{vertex} is still fought over, and since when?"));
+                let told = self.vertices.get(vertex).is_some_and(|v| v.contention.told);
+                self.must(told, &format!("{vertex} is still contended, and since when?"));
             }
             Notice::ContentionEnded(id) => self.calms(event, *id),
             Notice::RepairsSuspended { .. } | Notice::RepairsResumed => self.hears_of_brake(notice),
