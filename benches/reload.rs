@@ -111,7 +111,7 @@ fn driver(ear: NullSink, key: Arc<MintKey>) -> Inbox<DriverEvent> {
         pause_limit: Duration::from_hours(8),
         whole: true,
         removes: true,
-        brake: None,
+        repair_limit: None,
         clock: local_minute,
         guard: None,
     };

@@ -46,7 +46,7 @@ pub(crate) fn unkept(graph: &Path) -> Result<(), Failure> {
         pause_limit: Duration::from_hours(8),
         whole: false,
         removes: true,
-        brake: None,
+        repair_limit: None,
         clock: local_minute,
         guard: None,
     };

@@ -152,7 +152,7 @@ fn driver_settings(args: &Run) -> Settings {
         pause_limit: Duration::from_secs(args.pause_limit.unwrap_or(28_800)),
         whole: !args.graph.is_selected(),
         removes: !args.graph.is_selected(),
-        brake: Some(args.max_repairs_per_minute.unwrap_or(600)).filter(|limit| *limit > 0),
+        repair_limit: Some(args.max_repairs_per_minute.unwrap_or(600)).filter(|limit| *limit > 0),
         clock: local_minute,
         guard: None,
     }

@@ -126,7 +126,7 @@ pub struct Settings {
     /// True if graphs are complete, not selections: resources that they leave out may be removed (B-16).
     pub removes: bool,
     /// The maximum of repeated repairs in one minute; at this number all repairs stop for one minute (E-20).
-    pub brake: Option<u32>,
+    pub repair_limit: Option<u32>,
     /// The clock for `when_allowed`.
     pub clock: fn() -> LocalMinute,
     /// The check that each change must pass first.
@@ -141,7 +141,7 @@ pub struct Tuning {
     /// The duration after which a pause ends without a resume.
     pub pause_limit: Duration,
     /// The maximum of repeated repairs in one minute.
-    pub brake: Option<u32>,
+    pub repair_limit: Option<u32>,
 }
 
 /// A gate in front of changes: `apply` of a saved plan admits only the changes of that plan.

@@ -117,7 +117,7 @@ impl Driver {
         let hub = (!settings.one_shot).then(|| runtime.hub());
         Self {
             engine: Engine::new(settings.slots, settings.one_shot)
-                .with_brake(settings.brake)
+                .with_repair_limit(settings.repair_limit)
                 .counting_from(Stamp(parts.recalled.stamp)),
             next_events: VecDeque::new(),
             permission: ChangePermission::new(parts.key, parts.history, settings.clock),

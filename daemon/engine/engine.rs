@@ -6,7 +6,7 @@
 //! not depend on the order of past events.
 
 use crate::contention::attribution::Wrote;
-use crate::contention::global_limit::Brake;
+use crate::contention::global_limit::RepairLimiter;
 use crate::contention::record::Contention;
 use crate::interface::action::{Action, Actions, Notice};
 use crate::interface::event::Event;
@@ -81,7 +81,7 @@ pub struct Engine {
     pub(crate) contentions: BTreeMap<VertexId, Contention>,
     /// The recent applies, oldest first.
     pub(crate) wrote: VecDeque<Wrote>,
-    pub(crate) brake: Brake,
+    pub(crate) repair_limiter: RepairLimiter,
     /// The open maintenance windows.
     pub(crate) open: BTreeSet<WindowId>,
     /// The vertices whose failure does not count yet.
@@ -136,7 +136,7 @@ impl Engine {
             stop: None,
             contentions: BTreeMap::new(),
             wrote: VecDeque::new(),
-            brake: Brake::default(),
+            repair_limiter: RepairLimiter::default(),
             open: BTreeSet::new(),
             asking: BTreeSet::new(),
             unjudged: Vec::new(),
@@ -200,8 +200,8 @@ impl Engine {
     pub fn next_wakeup(&self) -> Option<Tick> {
         let swap = self.pending.as_ref().and_then(|p| p.cancel_at);
         let stop = self.stop.as_ref().and_then(|stop| stop.cancel_at);
-        let brake = self.brake.until;
-        [self.timers.next(), self.next_write_off(), self.pause.next(self.mode), swap, stop, brake]
+        let limit = self.repair_limiter.until;
+        [self.timers.next(), self.next_write_off(), self.pause.next(self.mode), swap, stop, limit]
             .into_iter()
             .flatten()
             .min()

@@ -171,7 +171,7 @@ impl Engine {
         match vertex.place {
             Place::Limit(at) => VertexStatus::WaitingForLimit(at),
             Place::Backoff(_) if vertex.contended => self.contended(id, vertex),
-            Place::Backoff(at) => VertexStatus::WaitingForBrake(at),
+            Place::Backoff(at) => VertexStatus::WaitingForRepairLimit(at),
             Place::Semaphores => VertexStatus::WaitingForSemaphore,
             Place::Slot(_) | Place::Look(_) => VertexStatus::WaitingForSlot,
             Place::Shelf => VertexStatus::Suspended,

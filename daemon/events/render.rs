@@ -114,10 +114,10 @@ fn host_message(kind: &EventKind) -> String {
         }
         EventKind::Pausing(waiting) => format!("waiting for {}", names(&waiting.resources)),
         EventKind::PauseEnds(left) => format!("the pause ends in {}", span(left.ends_in)),
-        EventKind::RepairsSuspended(brake) => format!(
+        EventKind::RepairsSuspended(repair_limit) => format!(
             "{} repairs were reverted within a minute; repeated repairs are suspended for {}",
-            brake.repairs,
-            span(brake.lasts)
+            repair_limit.repairs,
+            span(repair_limit.lasts)
         ),
         EventKind::RepairsResumed => "drift found meanwhile is repaired now".to_owned(),
         EventKind::StateWriteFailed(why) => {

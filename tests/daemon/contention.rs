@@ -274,14 +274,14 @@ fn f10_two_daemons_with_the_same_graph_do_not_contend() {
     }
 }
 
-/// The brake: after this many undone repairs, repeated repairs stop for a minute. Another file is repaired at once, and
-/// changes of a new graph are still made.
+/// The repair limit: after this many undone repairs, repeated repairs stop for a minute. Another file is repaired at
+/// once, and changes of a new graph are still made.
 #[test]
-fn e20_the_brake_is_said_and_lets_a_new_graph_through() {
+fn e20_a_suspension_is_reported_and_lets_a_new_graph_through() {
     let files = |content: &str| {
         let each = (0..5)
             .map(|n| format!("  - {{name: f{n}, path: $DIR/f{n}, content: \"{content}\\n\"}}\n"));
-        format!("graph: braked\nresources:\n  file:\n{}", each.collect::<String>())
+        format!("graph: suspended\nresources:\n  file:\n{}", each.collect::<String>())
     };
     let host = Host::with(&files("old"));
     let daemon = host.run(&["--max-repairs-per-minute", "6"]);

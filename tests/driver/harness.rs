@@ -205,7 +205,7 @@ impl Ground {
             pause_limit: Duration::from_hours(8),
             whole: true,
             removes: true,
-            brake: None,
+            repair_limit: None,
             clock: local_minute,
             guard: None,
         };

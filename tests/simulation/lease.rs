@@ -61,7 +61,7 @@ impl Held {
             pause_limit: Duration::from_mins(2),
             whole: true,
             removes: false,
-            brake: None,
+            repair_limit: None,
             clock: || (0, 0),
             guard: None,
         };

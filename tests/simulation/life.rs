@@ -46,9 +46,9 @@ fn key() -> Arc<MintKey> {
 impl Life {
     /// Starts a daemon with the stored state.
     pub(crate) fn begin(stage: &Shared, kept: &MemoryStore) -> Self {
-        let (sweeps, brake) = {
+        let (sweeps, repair_limit) = {
             let profile = &lock(stage).profile;
-            (profile.sweeps, profile.brake)
+            (profile.sweeps, profile.repair_limit)
         };
         let settings = Settings {
             one_shot: false,
@@ -57,7 +57,7 @@ impl Life {
             pause_limit: Duration::from_mins(2),
             whole: true,
             removes: false,
-            brake: Some(brake),
+            repair_limit: Some(repair_limit),
             clock: local_minute,
             guard: None,
         };

@@ -101,8 +101,8 @@ fn note(stage: &mut Stage, news: &Notification<'_>) {
             stage.heard.shut.insert((*identity).to_owned());
         }
         Notification::Held { .. } => stage.saw("would change"),
-        Notification::RepairsSuspended { .. } => stage.saw("the brake held"),
-        Notification::RepairsResumed => stage.saw("the brake let go"),
+        Notification::RepairsSuspended { .. } => stage.saw("the repair limit held"),
+        Notification::RepairsResumed => stage.saw("the repair limit let go"),
         Notification::Contended { .. } => stage.saw("a contention"),
         Notification::Stuck(_) => stage.saw("a stuck run"),
         Notification::Unwatched { .. } => stage.saw("a vertex without events"),

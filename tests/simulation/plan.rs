@@ -123,7 +123,7 @@ impl<'f> Case<'f> {
             pause_limit: Duration::from_mins(2),
             whole: true,
             removes: true,
-            brake: None,
+            repair_limit: None,
             clock: || (0, 0),
             guard,
         };

@@ -98,7 +98,7 @@ impl<'f> Player<'f> {
         if realizes {
             profile.operator = 1_000;
         }
-        let profile = profile.braked(&mut Chance::of(seed, "brake"));
+        let profile = profile.with_repair_limit(&mut Chance::of(seed, "repair limit"));
         let mut stage = Stage::new(profile.clone(), Chance::of(seed, "stage"), keep);
         let mut aside = Chance::of(seed, "aside");
         let mut shape = Shape::draw_with(&mut chance, aside.percent(25).then_some(aside));

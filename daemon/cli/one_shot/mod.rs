@@ -95,7 +95,7 @@ fn settings(graph: &args::Graph, guard: Option<Arc<dyn Guard>>) -> Settings {
         pause_limit: Duration::from_hours(8),
         whole: false,
         removes: !graph.is_selected(),
-        brake: None,
+        repair_limit: None,
         clock: local_minute,
         guard,
     }

@@ -305,7 +305,7 @@ fn counted<'a>(counts: &'a mut steadfast_engine::Counts, standing: &VertexStatus
         | VertexStatus::WaitingForLimit(_)
         | VertexStatus::WaitingForSemaphore
         | VertexStatus::WaitingForSlot
-        | VertexStatus::WaitingForBrake(_)
+        | VertexStatus::WaitingForRepairLimit(_)
         | VertexStatus::Paused
         | VertexStatus::Suspended => &mut counts.waiting,
     }

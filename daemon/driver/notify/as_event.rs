@@ -154,8 +154,8 @@ impl Notification<'_> {
             }
             Self::RepairsSuspended { repairs, pause } => {
                 let lasts = milliseconds(*pause);
-                let brake = RepairsSuspended { repairs: *repairs, lasts };
-                (EventKind::RepairsSuspended(brake), Error)
+                let repair_limit = RepairsSuspended { repairs: *repairs, lasts };
+                (EventKind::RepairsSuspended(repair_limit), Error)
             }
             Self::RepairsResumed => (EventKind::RepairsResumed, Warn),
             Self::Resumed => (EventKind::Resumed, Info),

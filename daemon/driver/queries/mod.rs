@@ -313,7 +313,7 @@ impl Driver {
         }
         let tried_at = match standing {
             VertexStatus::WaitingForLimit(at)
-            | VertexStatus::WaitingForBrake(at)
+            | VertexStatus::WaitingForRepairLimit(at)
             | VertexStatus::Delayed(at) => Some(*at),
             VertexStatus::Contended { next, .. } => *next,
             _ => None,
@@ -371,7 +371,7 @@ impl Driver {
             VertexStatus::WaitingForWatch => "waiting for its watch",
             VertexStatus::WaitingFor(_) => "waiting for others",
             VertexStatus::WaitingForLimit(_) => "waiting for its rate limit",
-            VertexStatus::WaitingForBrake(_) => "waiting: repairs are suspended",
+            VertexStatus::WaitingForRepairLimit(_) => "waiting: repairs are suspended",
             VertexStatus::WaitingForSemaphore => return self.semaphores_in_words(id),
             VertexStatus::WaitingForSlot => "waiting for a free slot",
             VertexStatus::Paused => "paused, check pending",
@@ -475,7 +475,7 @@ pub(super) fn phase(standing: &VertexStatus) -> Phase {
         | VertexStatus::WaitingFor(_)
         | VertexStatus::Asking(_)
         | VertexStatus::WaitingForLimit(_)
-        | VertexStatus::WaitingForBrake(_)
+        | VertexStatus::WaitingForRepairLimit(_)
         | VertexStatus::WaitingForSemaphore
         | VertexStatus::WaitingForSlot
         | VertexStatus::Suspended => Phase::Waiting,

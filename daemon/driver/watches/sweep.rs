@@ -68,13 +68,14 @@ impl Sweep {
 
 impl Driver {
     /// Changes the settings of a running driver.
-    pub(in crate::driver) fn tune(&mut self, Tuning { sweep, pause_limit, brake }: Tuning) {
+    pub(in crate::driver) fn tune(&mut self, Tuning { sweep, pause_limit, repair_limit }: Tuning) {
         if self.settings.sweep != sweep {
             self.watches.set_sweep(sweep);
         }
-        self.engine.set_brake(brake);
+        self.engine.set_repair_limit(repair_limit);
         let settings = &mut self.settings;
-        (settings.sweep, settings.pause_limit, settings.brake) = (sweep, pause_limit, brake);
+        (settings.sweep, settings.pause_limit, settings.repair_limit) =
+            (sweep, pause_limit, repair_limit);
     }
 
     /// Checks the vertices that are due in the sweeps.

@@ -39,15 +39,18 @@ impl Engine {
         notice
     }
 
-    /// Returns the time until which contention or the brake delays the repair of drift. Requested runs are not delayed.
+    /// Returns the time until which contention or the repair limit delays the repair of drift. Requested runs are not
+    /// delayed.
     pub(crate) fn is_delayed(&self, id: VertexId) -> Option<Tick> {
         let vertex = self.vertex(id)?;
         if vertex.causes.has(ASKED.and(Causes::OWED)) {
             return None;
         }
-        let brake = self.braked(id).filter(|_| vertex.causes.has(Causes::LOOK));
+        let suspended = self.suspended_until(id).filter(|_| vertex.causes.has(Causes::LOOK));
         let contention = self.contentions.get(&id).filter(|_| vertex.contended);
-        brake.max(contention.map(|contention| contention.not_before)).filter(|at| *at > self.now)
+        suspended
+            .max(contention.map(|contention| contention.not_before))
+            .filter(|at| *at > self.now)
     }
 
     /// Delays a vertex with `on_conflict: yield` until a full period without events has passed (see `backoff_over`). A

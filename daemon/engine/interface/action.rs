@@ -183,7 +183,7 @@ pub enum Notice {
     RepairsSuspended {
         /// The number of repeated repairs.
         repairs: u32,
-        /// The end of the brake.
+        /// The end of the suspension.
         until: Tick,
     },
     /// All repairs continue after [`Notice::RepairsSuspended`].

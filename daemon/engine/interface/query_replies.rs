@@ -22,8 +22,8 @@ pub enum VertexStatus {
     Suspended,
     /// The vertex must be processed, and is paused on its own.
     Paused,
-    /// The vertex must be processed, and the brake allows a start at this time (E-20).
-    WaitingForBrake(Tick),
+    /// The vertex must be processed, and the repair limit allows a start at this time (E-20).
+    WaitingForRepairLimit(Tick),
     /// The vertex is undone again and again (E-20): converged at the moment, or its repair is delayed.
     Contended {
         /// The culprit, if it is known by now.

@@ -219,7 +219,7 @@ impl Vertex {
         self.is_settled() && self.is_checkable() && !self.leaving && !stuck
     }
 
-    /// Returns true if the vertex is dirty and waits for its limiter, its contention or the brake.
+    /// Returns true if the vertex is dirty and waits for its limiter, its contention or the repair limit.
     fn is_dirty_and_put_off(&self) -> bool {
         self.causes.any() && matches!(self.place, Place::Limit(_) | Place::Backoff(_))
     }

@@ -49,7 +49,7 @@ impl Engine {
     }
 
     /// Marks a run whose inputs differ from those of the last good run: a difference that it finds is intentional,
-    /// since nobody undid anything. The run still counts for contention and the brake, which bound an endless
+    /// since nobody undid anything. The run still counts for contention and the repair limit, which bound an endless
     /// repetition.
     pub(crate) fn remade(&mut self, run: RunId) {
         if let Some((_, run)) = self.run_of(run) {
@@ -93,7 +93,7 @@ impl Engine {
             return;
         }
         let class = self.class_of(id);
-        if self.braked(id).is_some() && self.is_repair(id) {
+        if self.suspended_until(id).is_some() && self.is_repair(id) {
             self.release(id);
             self.mark(id, Causes::LOOK);
             return;

@@ -15,8 +15,8 @@ use steadfast_traits::ExecutorKind;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Engine {
-    /// Puts a ready vertex into its first queue: the contention back-off and the brake, then the limiter. The limiter's
-    /// token is taken only at the start.
+    /// Puts a ready vertex into its first queue: the contention back-off and the repair limit, then the limiter. The
+    /// limiter's token is taken only at the start.
     pub(crate) fn enqueue(&mut self, id: VertexId) {
         let now = self.now;
         self.must_listen(id);

@@ -127,7 +127,7 @@ impl Engine {
                 Timer::Return => {}
             }
         }
-        self.fire_brake();
+        self.resume_repairs();
         self.fire_swap();
         self.fire_pause();
         self.fire_stop();

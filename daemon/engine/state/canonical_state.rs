@@ -173,7 +173,7 @@ impl Engine {
             self.wrote.drain(..).map(|wrote| Wrote { at: age(wrote.at), ..wrote }).collect();
         wrote.sort_unstable();
         self.wrote = wrote.into();
-        self.brake.map_past(within(MINUTE));
+        self.repair_limiter.map_past(within(MINUTE));
     }
 
     fn shift_time(&mut self, f: impl Fn(Tick) -> Tick + Copy) {
@@ -181,7 +181,7 @@ impl Engine {
         for contention in self.contentions.values_mut() {
             contention.map(f);
         }
-        self.brake.until = self.brake.until.map(f);
+        self.repair_limiter.until = self.repair_limiter.until.map(f);
         self.timers.map(f);
         self.pause.map(f);
         for (at, _, _) in &mut self.patience {

@@ -14,7 +14,7 @@ pub(crate) enum Timer {
     Poll,
     /// The run in progress has lasted too long.
     Deadline,
-    /// A vertex delayed by contention or the brake may run.
+    /// A vertex delayed by contention or the repair limit may run.
     Backoff,
     /// A contention has been quiet for long enough.
     Calm,

@@ -174,7 +174,7 @@ pub(crate) enum Place {
     Shelf,
     /// The limiter allows a start at this time.
     Limit(Tick),
-    /// Contention or the brake delays the vertex until this time (E-20).
+    /// Contention or the repair limit delays the vertex until this time (E-20).
     Backoff(Tick),
     /// In the queues of its semaphores.
     Semaphores,

@@ -1,4 +1,4 @@
-//! Limits on changes other than contention: the brake and windows; and `realize`, which allows one more run.
+//! Limits on changes other than contention: the repair limit and windows; and `realize`, which allows one more run.
 
 use crate::contention::{classes, contended, standing, told, undo};
 use crate::environment::World;
@@ -12,10 +12,10 @@ use steadfast_engine::{
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// Returns a world of converged vertices with this limit of the brake.
-fn settled_under_brake(count: u32, limit: u32) -> World {
+/// Returns a world of converged vertices with this limit of the repair limit.
+fn settled_under_suspension(count: u32, limit: u32) -> World {
     let slots = steadfast_engine::Slots::default();
-    let mut world = World::new(&[Shape::of(count)], slots, false).with_brake(Some(limit));
+    let mut world = World::new(&[Shape::of(count)], slots, false).with_repair_limit(Some(limit));
     world.steps(&[Step::Swap { graph: 0, operator: false }]);
     for number in 0..count {
         world.steps(&[Step::Watching(v(number))]);
@@ -24,20 +24,22 @@ fn settled_under_brake(count: u32, limit: u32) -> World {
     world
 }
 
-/// The brake: repairs stop for a minute if too many are undone; watching continues; the brake is reported, and ends by
-/// itself.
+/// The repair limit: repairs stop for a minute if too many are undone; watching continues; the repair limit is
+/// reported, and ends by itself.
 #[test]
-fn e20_the_brake_stops_repairs_and_lets_go_by_itself() {
+fn e20_the_repair_limit_suspends_repairs_and_ends_by_itself() {
     let count = 20;
-    let mut world = settled_under_brake(count, 45);
+    let mut world = settled_under_suspension(count, 45);
     let mut repairs = 0;
     for _ in 0..1000 {
-        if world.engine.braked_until().is_some() {
+        if world.engine.repairs_suspended_until().is_some() {
             break;
         }
         for number in 0..count {
             world.step(&Step::Changed(v(number)));
-            if world.engine.braked_until().is_none() && world.in_progress(v(number)).is_some() {
+            if world.engine.repairs_suspended_until().is_none()
+                && world.in_progress(v(number)).is_some()
+            {
                 repair(&mut world, number);
                 repairs += 1;
             }
@@ -56,7 +58,9 @@ fn e20_the_brake_stops_repairs_and_lets_go_by_itself() {
     until_quiet(&mut world, |world, id| world.steps(&[Step::Checked(id, RunVerdict::Differs)]));
     let begun = |world: &World| (0..count).map(|n| classes(world, n).len()).sum::<usize>();
     let before = begun(&world);
-    assert!((0..count).any(|n| matches!(standing(&world, n), VertexStatus::WaitingForBrake(_))));
+    assert!(
+        (0..count).any(|n| matches!(standing(&world, n), VertexStatus::WaitingForRepairLimit(_)))
+    );
     world.steps(&[Step::Wait(Duration::from_secs(50))]);
     assert_eq!(begun(&world), before, "nothing is changed");
     world.steps(&[Step::RetryNow(v(3))]);
@@ -69,24 +73,26 @@ fn e20_the_brake_stops_repairs_and_lets_go_by_itself() {
     sound(&world);
 }
 
-/// The brake delays only vertices that were repaired three times within the last minute.
+/// The repair limit delays only vertices that were repaired three times within the last minute.
 #[test]
-fn e20_the_brake_leaves_other_vertices_alone() {
+fn e20_the_repair_limit_leaves_other_vertices_alone() {
     let count = 20;
-    let mut world = settled_under_brake(count + 1, 30);
+    let mut world = settled_under_suspension(count + 1, 30);
     for _ in 0..1000 {
-        if world.engine.braked_until().is_some() {
+        if world.engine.repairs_suspended_until().is_some() {
             break;
         }
         for number in 0..count {
             world.step(&Step::Changed(v(number)));
-            if world.engine.braked_until().is_none() && world.in_progress(v(number)).is_some() {
+            if world.engine.repairs_suspended_until().is_none()
+                && world.in_progress(v(number)).is_some()
+            {
                 repair(&mut world, number);
             }
         }
         world.steps(&[Step::Wait(ms(200))]);
     }
-    assert!(world.engine.braked_until().is_some());
+    assert!(world.engine.repairs_suspended_until().is_some());
     for repairs in 1..=3 {
         world.steps(&[Step::Changed(v(count))]);
         repair(&mut world, count);
@@ -101,16 +107,16 @@ fn e20_the_brake_leaves_other_vertices_alone() {
     sound(&world);
 }
 
-/// The brake counts repeated repairs only: repairing everything once is normal work, however much it is.
+/// The repair limit counts repeated repairs only: repairing everything once is normal work, however much it is.
 #[test]
 fn e20_a_whole_tree_put_back_once_is_no_storm() {
     let count = 100;
-    let mut world = settled_under_brake(count, 10);
+    let mut world = settled_under_suspension(count, 10);
     for number in 0..count {
         world.steps(&[Step::Changed(v(number))]);
         repair(&mut world, number);
     }
-    assert_eq!(world.engine.braked_until(), None);
+    assert_eq!(world.engine.repairs_suspended_until(), None);
     sound(&world);
 }
 

@@ -312,7 +312,7 @@ fn e20_own_changes_counted_as_drift() {
 }
 
 /// E-20: another received value is no reversal: each is applied at once, with an intentional change and without
-/// contention. Neither the brake nor a contention delays it.
+/// contention. Neither the repair limit nor a contention delays it.
 #[test]
 fn e20_values_that_come_are_no_contention() {
     let mut world = settled(&[Shape::of(1)]);

@@ -57,8 +57,8 @@ pub(crate) struct World {
     pub(crate) watches: BTreeMap<VertexId, Watch>,
     pub(crate) store: Store,
     pub(crate) stopped: bool,
-    /// The limit of the brake; none for the engine's default.
-    pub(crate) brake: Option<u32>,
+    /// The limit of the repair limit; none for the engine's default.
+    pub(crate) repair_limit: Option<u32>,
     pub(crate) open: BTreeSet<WindowId>,
     /// The vertices whose events are not delivered.
     pub(crate) muted: BTreeSet<VertexId>,
@@ -84,7 +84,7 @@ impl World {
             Some(
                 VertexStatus::Delayed(_)
                     | VertexStatus::WaitingForLimit(_)
-                    | VertexStatus::WaitingForBrake(_)
+                    | VertexStatus::WaitingForRepairLimit(_)
                     // A contention ends after a quiet time.
                     | VertexStatus::Contended { .. }
             )
@@ -104,7 +104,7 @@ impl World {
             watches: BTreeMap::new(),
             store: Store::default(),
             stopped: false,
-            brake: None,
+            repair_limit: None,
             open: BTreeSet::new(),
             muted: BTreeSet::new(),
             oracle: Oracle::new(slots, one_shot),
@@ -118,16 +118,20 @@ impl World {
     }
 
     /// Returns the world with another limit on repeated repairs.
-    pub(crate) fn with_brake(mut self, limit: Option<u32>) -> Self {
-        self.brake = limit;
-        self.oracle.books.brake = limit.or(self.oracle.books.brake);
+    pub(crate) fn with_repair_limit(mut self, limit: Option<u32>) -> Self {
+        self.repair_limit = limit;
+        self.oracle.books.repair_limit = limit.or(self.oracle.books.repair_limit);
         self.engine = self.fresh();
         self
     }
 
     fn fresh(&self) -> Engine {
         let engine = Engine::new(self.slots, self.one_shot);
-        if self.brake.is_some() { engine.with_brake(self.brake) } else { engine }
+        if self.repair_limit.is_some() {
+            engine.with_repair_limit(self.repair_limit)
+        } else {
+            engine
+        }
     }
 
     /// Performs one step. Returns false if the step makes no sense here.

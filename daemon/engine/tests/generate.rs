@@ -56,11 +56,11 @@ pub(crate) fn play(numbers: &[u16]) -> (Schedule, World) {
         let other = altered(tape, &shapes[0]);
         shapes.push(other);
     }
-    let brake = [None, None, None, Some(2)][tape.below(4)];
+    let repair_limit = [None, None, None, Some(2)][tape.below(4)];
     // An adversary that undoes one vertex again and again, in every second schedule.
     let adversary = tape.chance(50).then(|| shapes[0].vertices[0].id);
-    let mut world = World::new(&shapes, slots, one_shot).with_brake(brake);
-    let mut schedule = Schedule { slots, one_shot, brake, shapes, steps: Vec::new() };
+    let mut world = World::new(&shapes, slots, one_shot).with_repair_limit(repair_limit);
+    let mut schedule = Schedule { slots, one_shot, repair_limit, shapes, steps: Vec::new() };
     take(&mut world, &mut schedule, Step::Swap { graph: 0, operator: false });
     while !tape.is_over() && world.oracle.books.violations.is_empty() {
         let Some(step) = step(tape, &world, adversary) else { continue };
@@ -84,7 +84,8 @@ pub(crate) fn play_plan(numbers: &[u16]) -> (Schedule, World) {
     }
     let shapes = vec![shape];
     let mut world = World::new(&shapes, slots, true);
-    let mut schedule = Schedule { slots, one_shot: true, brake: None, shapes, steps: Vec::new() };
+    let mut schedule =
+        Schedule { slots, one_shot: true, repair_limit: None, shapes, steps: Vec::new() };
     take(&mut world, &mut schedule, Step::Swap { graph: 0, operator: true });
     while !tape.is_over() && world.oracle.books.violations.is_empty() {
         let Some(step) = plan_step(tape, &world) else { continue };

@@ -56,9 +56,9 @@ pub(crate) const E20_CONTENTION: &str = "E-20: what is undone again and again is
     often and shown; its neighbours and children go on; it ends when it is quiet";
 
 pub(crate) const E20_REMADE: &str = "E-20: a change of what is made of something else is intentional, and that is all: it counts \
-    for contentions and the brake, and says nothing of other runs";
+    for contentions and the repair limit, and says nothing of other runs";
 pub(crate) const E20_NEIGHBOURS: &str = "E-20: who is put off and was right once holds up nobody";
-pub(crate) const E20_BRAKE: &str = "E-20: when repairs are undone all over, the brake stops what nobody asked for, \
+pub(crate) const E20_REPAIR_LIMIT: &str = "E-20: when repairs are undone all over, the repair limit stops what nobody asked for, \
     not sooner and not later, and lets go by itself";
 pub(crate) const E20_WINDOW: &str = "E-20: no change begins outside of its window, and what that held is \
     processed when it opens";
@@ -78,7 +78,7 @@ pub(crate) fn check(books: &mut Books, event: &Event, actions: &[Action], face: 
         books.modes(face);
         books.standings(face);
         books.contentions_are_shown(face);
-        books.brakes(face);
+        books.check_repair_limit(face);
         books.neighbours_go_on(face);
         books.windows_are_heeded(face);
         books.values_are_taken(face);
@@ -277,7 +277,7 @@ impl Books {
             }
             VertexStatus::WaitingForWatch
             | VertexStatus::Contended { next: Some(_), .. }
-            | VertexStatus::WaitingForBrake(_)
+            | VertexStatus::WaitingForRepairLimit(_)
             | VertexStatus::WaitingForLimit(_)
             | VertexStatus::WaitingForSemaphore
             | VertexStatus::WaitingForSlot
@@ -341,7 +341,7 @@ fn count_of<'a>(tally: &'a mut steadfast_engine::Counts, standing: &VertexStatus
         | VertexStatus::WaitingFor(_)
         | VertexStatus::Asking(_)
         | VertexStatus::WaitingForLimit(_)
-        | VertexStatus::WaitingForBrake(_)
+        | VertexStatus::WaitingForRepairLimit(_)
         | VertexStatus::WaitingForSemaphore
         | VertexStatus::WaitingForSlot
         | VertexStatus::Paused

@@ -147,7 +147,7 @@ impl Oracle {
         fresh.debts = std::mem::take(&mut books.debts);
         fresh.cut_debts = std::mem::take(&mut books.cut_debts);
         fresh.debts.extend(owed.into_iter().map(|child| (child, clock)));
-        fresh.brake = books.brake;
+        fresh.repair_limit = books.repair_limit;
         fresh.open = std::mem::take(&mut books.open);
         fresh.violations = std::mem::take(&mut books.violations);
         *books = fresh;

@@ -167,10 +167,10 @@ pub(crate) struct Vertex {
     /// The time of a received value, until a run that started later was good.
     pub(crate) received: Option<When>,
     pub(crate) contention: Contention,
-    /// The end of the delay by contention or the brake, as shown after the previous turn and after this one.
+    /// The end of the delay by contention or the repair limit, as shown after the previous turn and after this one.
     pub(crate) put_off: (Option<Tick>, Option<Tick>),
-    /// The vertex was found to differ under the brake: it waits for the end of the brake.
-    pub(crate) braked: bool,
+    /// The vertex was found to differ under the repair limit: it waits for the end of the repair limit.
+    pub(crate) repairs_suspended: bool,
     /// The vertex was shown after the previous turn as waiting for its limiter, semaphores or a slot.
     pub(crate) queued: bool,
 }
@@ -319,9 +319,9 @@ pub(crate) struct Books {
     pub(crate) open: BTreeSet<WindowId>,
     pub(crate) paused_vertices: BTreeSet<VertexId>,
     /// The time before which nothing is repaired.
-    pub(crate) braked: Option<Tick>,
-    /// The limit of the brake.
-    pub(crate) brake: Option<u32>,
+    pub(crate) repairs_suspended: Option<Tick>,
+    /// The limit of the repair limit.
+    pub(crate) repair_limit: Option<u32>,
     /// The times of the certain repairs that were not the first within a minute.
     pub(crate) repeated: Vec<Tick>,
     /// The number of begun applies of each vertex; not compared between states, since it only grows.
@@ -383,8 +383,8 @@ impl Books {
             loaded_now: false,
             open: BTreeSet::new(),
             paused_vertices: BTreeSet::new(),
-            braked: None,
-            brake: Some(600),
+            repairs_suspended: None,
+            repair_limit: Some(600),
             repeated: Vec::new(),
             begun: BTreeMap::new(),
             changed_as: BTreeMap::new(),

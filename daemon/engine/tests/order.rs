@@ -115,7 +115,9 @@ impl Books {
         awake
             && vertex.put_off.1.is_none()
             && !vertex.still_waits(self.now)
-            && (!vertex.braked || vertex.asked || self.braked.is_none_or(|at| at <= self.now))
+            && (!vertex.repairs_suspended
+                || vertex.asked
+                || self.repairs_suspended.is_none_or(|at| at <= self.now))
             && vertex.running.is_none()
             && self.is_ready(vertex, all)
             && self.has_token(vertex)

@@ -15,8 +15,8 @@ mod lines;
 pub(crate) struct Schedule {
     pub(crate) slots: Slots,
     pub(crate) one_shot: bool,
-    /// The limit of the brake, if it is not the engine's default.
-    pub(crate) brake: Option<u32>,
+    /// The limit of the repair limit, if it is not the engine's default.
+    pub(crate) repair_limit: Option<u32>,
     pub(crate) shapes: Vec<Shape>,
     pub(crate) steps: Vec<Step>,
 }
@@ -24,7 +24,8 @@ pub(crate) struct Schedule {
 impl Schedule {
     /// Plays the schedule, then completes all work. The returned world contains the violations.
     pub(crate) fn play(&self) -> World {
-        let mut world = World::new(&self.shapes, self.slots, self.one_shot).with_brake(self.brake);
+        let mut world = World::new(&self.shapes, self.slots, self.one_shot)
+            .with_repair_limit(self.repair_limit);
         for step in &self.steps {
             world.step(step);
             if !world.oracle.books.violations.is_empty() {
@@ -42,8 +43,8 @@ impl Schedule {
         if self.one_shot {
             text.push_str("one-shot\n");
         }
-        if let Some(limit) = self.brake {
-            writeln!(text, "brake {limit}").expect("a string takes all");
+        if let Some(limit) = self.repair_limit {
+            writeln!(text, "repair-limit {limit}").expect("a string takes all");
         }
         for shape in &self.shapes {
             text.push_str("graph\n");
@@ -59,8 +60,9 @@ impl Schedule {
     /// Parses a schedule; empty lines and those that begin with `#` are comments.
     pub(crate) fn parse(text: &str) -> Self {
         let slots = Slots { threads: 1, commands: 1, replaceable: 0 };
-        let (one_shot, brake) = (false, None);
-        let mut schedule = Self { slots, one_shot, brake, shapes: Vec::new(), steps: Vec::new() };
+        let (one_shot, repair_limit) = (false, None);
+        let mut schedule =
+            Self { slots, one_shot, repair_limit, shapes: Vec::new(), steps: Vec::new() };
         for line in text.lines().map(str::trim) {
             let words: Vec<&str> = line.split_whitespace().collect();
             match words.as_slice() {
@@ -74,7 +76,7 @@ impl Schedule {
                     };
                 }
                 ["one-shot"] => schedule.one_shot = true,
-                ["brake", limit] => schedule.brake = Some(number(limit)),
+                ["repair-limit", limit] => schedule.repair_limit = Some(number(limit)),
                 ["graph"] => schedule.shapes.push(Shape::default()),
                 [verb @ ("vertex" | "edge" | "notify" | "semaphore"), rest @ ..] => {
                     let shape = schedule.shapes.last_mut().expect("a graph before its vertices");

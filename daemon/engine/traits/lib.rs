@@ -62,7 +62,8 @@ pub enum ExecutorKind {
 pub enum RunPolicy {
     /// There is a state to compare: checking again has no effects, and every cause starts a run.
     State,
-    /// An action (a command without guard) that runs once for each definition, and for events, refreshes and `retry_now`.
+    /// An action (a command without guard) that runs once for each definition, and for events, refreshes and
+    /// `retry_now`.
     Once,
     /// As [`RunPolicy::Once`], and once at each start of the daemon (`always: true`).
     EachStart,

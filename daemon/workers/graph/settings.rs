@@ -80,10 +80,14 @@ pub(in crate::workers) async fn apply_settings(
     let tuned = [
         differs("sweep", before.sweep != now.sweep),
         differs("pause_limit", before.pause_limit != now.pause_limit),
-        differs("max_repairs_per_minute", before.brake != now.brake),
+        differs("max_repairs_per_minute", before.repair_limit != now.repair_limit),
     ];
     if tuned.contains(&true) {
-        let tuning = Tuning { sweep: now.sweep, pause_limit: now.pause_limit, brake: now.brake };
+        let tuning = Tuning {
+            sweep: now.sweep,
+            pause_limit: now.pause_limit,
+            repair_limit: now.repair_limit,
+        };
         shared.requests.put(DriverEvent::Settings(tuning));
     }
     if differs("history", old.history != new.history) {

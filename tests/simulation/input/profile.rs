@@ -36,19 +36,19 @@ pub(crate) struct Profile {
     /// True if the daemon sweeps. Runs without sweeps lose no events, so that events alone must suffice.
     pub(crate) sweeps: bool,
     /// The limit of repeated repairs in a minute.
-    pub(crate) brake: u32,
+    pub(crate) repair_limit: u32,
     /// The number of worker threads, and of spare ones.
     pub(crate) threads: u32,
     pub(crate) spare: u32,
 }
 
 /// The default limit of repeated repairs in a minute.
-const BRAKE: u32 = 60;
+const REPAIR_LIMIT: u32 = 60;
 
 impl Profile {
     /// Sets a low limit of repeated repairs in some runs.
-    pub(crate) fn braked(self, chance: &mut Chance) -> Self {
-        Self { brake: *chance.pick(&[BRAKE, BRAKE, BRAKE, 2]), ..self }
+    pub(crate) fn with_repair_limit(self, chance: &mut Chance) -> Self {
+        Self { repair_limit: *chance.pick(&[REPAIR_LIMIT, REPAIR_LIMIT, REPAIR_LIMIT, 2]), ..self }
     }
 
     pub(crate) fn draw(chance: &mut Chance) -> Self {
@@ -70,7 +70,7 @@ impl Profile {
             foreign: *chance.pick(&[0, 50, 1_000, 5_000, 20_000]),
             operator: *chance.pick(&[0, 0, 1_000, 10_000]),
             kills: *chance.pick(&[0, 0, 0, 1, 2, 4]),
-            brake: BRAKE,
+            repair_limit: REPAIR_LIMIT,
             threads: *chance.pick(&[1, 2, 64]),
             spare: *chance.pick(&[0, 1, 64]),
         }

@@ -38,8 +38,8 @@ pub(crate) const ALL: &[&str] = &[
     "moved when all was calm",
     "a window held a change",
     "a window let in",
-    "the brake held",
-    "the brake let go",
+    "the repair limit held",
+    "the repair limit let go",
 ];
 
 /// A situation too rare for each half of the runs; a test of its own requires it.

@@ -79,7 +79,7 @@ fn is_due_later(world: &World, standing: Option<&VertexStatus>, tick: Option<Tic
         Some(
             VertexStatus::Delayed(at)
             | VertexStatus::WaitingForLimit(at)
-            | VertexStatus::WaitingForBrake(at)
+            | VertexStatus::WaitingForRepairLimit(at)
             | VertexStatus::Contended { next: Some(at), .. },
         ) => *at >= tick,
         // Converged at the moment.

@@ -1,5 +1,5 @@
-//! Contention, the brake, windows, `realize`, groups and values: each alone, with each other, and with every other
-//! feature (E-4, E-17, E-19, E-20).
+//! Contention, the repair limit, windows, `realize`, groups and values: each alone, with each other, and with every
+//! other feature (E-4, E-17, E-19, E-20).
 
 use crate::model::configurations::budget::Budget;
 use crate::model::configurations::features::{
@@ -46,7 +46,7 @@ const QUIET: Budget = Budget { events: 0, total_events: 0, ..CALM };
 /// Nothing has converged yet, and nothing fails.
 const UNSETTLED: Budget = Budget { settled: false, failures: 0, ..QUIET };
 
-/// E-20: contention and the brake on one and two vertices.
+/// E-20: contention and the repair limit on one and two vertices.
 #[test]
 fn model_contention() {
     let mut all = alone(&CONTENTIONS, 1, ONE);
@@ -60,10 +60,10 @@ fn model_contention() {
         sights::REPAIRED,
         sights::MUTED,
         sights::PASSED,
-        sights::BRAKED,
+        sights::REPAIRS_SUSPENDED,
         sights::RELEASED,
     ];
-    explore_in_ci("contentions and the brake, 1 and 2 vertices", all, &wanted);
+    explore_in_ci("contentions and the repair limit, 1 and 2 vertices", all, &wanted);
 }
 
 /// E-20, E-17, E-4: windows, `realize`, groups and values on one and two vertices.
@@ -125,7 +125,7 @@ fn model_what_a_poll_could_hide() {
         &[Feature::Rare, Feature::Limit],
         &[Feature::Rare, Feature::Retry],
         &[Feature::Rare, Feature::Timeout],
-        &[Feature::Rare, Feature::Brake],
+        &[Feature::Rare, Feature::RepairLimiter],
         &[Feature::Rare, HOLDING[0]],
         &[Feature::Rare, Feature::Window],
     ];
@@ -134,13 +134,13 @@ fn model_what_a_poll_could_hide() {
         sights::LIMITED,
         sights::DELAYED,
         sights::FAILED,
-        sights::BRAKED,
+        sights::REPAIRS_SUSPENDED,
         sights::RELEASED,
         sights::CONTENDED,
         sights::REPAIRED,
     ];
     explore_in_ci(
-        "a poll far away, with limit, retry, deadline, brake, contention, window",
+        "a poll far away, with limit, retry, deadline, repair limit, contention, window",
         all,
         &wanted,
     );
@@ -181,14 +181,14 @@ fn shown_with_each(feature: Feature) -> Vec<&'static str> {
             &sights::QUEUES,
             &[sights::REFRESHED],
             &sights::CONTENTIONS,
-            &sights::BRAKE,
+            &sights::REPAIR_LIMIT,
             &sights::WINDOW,
             &sights::REALIZE,
         ],
-        Feature::Brake => &[
+        Feature::RepairLimiter => &[
             &sights::QUEUES,
             &[sights::REFRESHED],
-            &sights::BRAKE,
+            &sights::REPAIR_LIMIT,
             &sights::WINDOW,
             &sights::REALIZE,
         ],
@@ -212,7 +212,7 @@ fn explore_contention_with_every_feature() {
     explore("2 vertices, contentions with each", paired(&CONTENTIONS[..1], 2, CALM), &wanted);
 }
 
-/// E-20: the other behaviours in a contention, each of both vertices, and the brake: nothing fails.
+/// E-20: the other behaviours in a contention, each of both vertices, and the repair limit: nothing fails.
 #[test]
 #[ignore = "part of the larger exploration: docs/model.md"]
 fn explore_answers_to_contention_with_every_feature() {

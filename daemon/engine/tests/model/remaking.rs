@@ -25,9 +25,9 @@ const LATER: &str = "a later run of it is drift";
 const CONTENDED: &str = "what is contended is changed for what it is made of";
 const MADE_A_CONTENTION: &str =
     "the repair that makes a contention is of what is made of something else";
-const MADE_THE_BRAKE: &str =
-    "the repair that brings the brake is of what is made of something else";
-const BRAKED: &str = "what is made of something else waits for the brake";
+const MADE_THE_SUSPENSION: &str =
+    "the repair that brings the repair limit is of what is made of something else";
+const REPAIRS_SUSPENDED: &str = "what is made of something else waits for the repair limit";
 
 /// The situations to be seen wherever the event happens to single vertices with each feature.
 pub(super) const SEEN: [&str; 4] = [REMADE, LOOKED, HELD, FAILED];
@@ -60,11 +60,11 @@ pub(super) fn see(before: &World, step: &Step, after: &World, spent: bool, seen:
         Step::Checked(id, RunVerdict::Differs) => found(before, id, after),
         Step::Ended(id, outcome) if is_remade(before, id) => {
             let is_contended = |world: &World| world.engine.is_contended(id);
-            let is_braked = |world: &World| world.engine.braked_until().is_some();
+            let is_suspended = |world: &World| world.engine.repairs_suspended_until().is_some();
             let changed = outcome == Outcome::Changed;
             vec![
                 (changed && !is_contended(before) && is_contended(after), MADE_A_CONTENTION),
-                (changed && !is_braked(before) && is_braked(after), MADE_THE_BRAKE),
+                (changed && !is_suspended(before) && is_suspended(after), MADE_THE_SUSPENSION),
                 (matches!(outcome, Outcome::Failed { .. }), FAILED),
                 (outcome == Outcome::Interrupted, CUT_OFF),
             ]
@@ -86,13 +86,14 @@ fn found(before: &World, id: VertexId, after: &World) -> Vec<(bool, &'static str
             (was_right && is(Class::Corrective) && before.oracle.books.order.len() == 1, LATER),
         ];
     }
-    let is_braked = before.engine.braked_until().is_some_and(|until| until > before.now);
+    let is_suspended =
+        before.engine.repairs_suspended_until().is_some_and(|until| until > before.now);
     let is_held =
         matches!(after.engine.vertex_status(id), Some(steadfast_engine::VertexStatus::Held(_)));
     vec![
         (was_right && is(Class::Intentional), REMADE),
         (before.engine.is_contended(id) && begins.is_some(), CONTENDED),
-        (is_braked && begins.is_none() && !is_held, BRAKED),
+        (is_suspended && begins.is_none() && !is_held, REPAIRS_SUSPENDED),
         (is_held, HELD),
     ]
 }
@@ -124,15 +125,15 @@ fn again(mut all: Vec<Configuration>) -> Vec<Configuration> {
     all
 }
 
-/// E-20: in contentions, under the brake, and with all other delays; alone also by a look, and twice.
+/// E-20: in contentions, under the repair limit, and with all other delays; alone also by a look, and twice.
 #[test]
 fn model_what_is_made_of_something_else() {
     let holding: Vec<&[Feature]> = HOLDING.iter().map(std::slice::from_ref).collect();
-    let (contentions, brake) = (&holding[..3], &holding[3..4]);
+    let (contentions, repair_limit) = (&holding[..3], &holding[3..4]);
     let mut all = again(with(&[&[]], 1, TWO));
     all.extend(again(with(&holding[..4], 1, OFTEN)));
     all.extend(with(&holding, 1, ONE));
-    all.extend(with(&[contentions, brake].concat(), 2, WELL));
+    all.extend(with(&[contentions, repair_limit].concat(), 2, WELL));
     let wanted = [
         REMADE,
         LOOKED,
@@ -142,14 +143,14 @@ fn model_what_is_made_of_something_else() {
         LATER,
         CONTENDED,
         MADE_A_CONTENTION,
-        MADE_THE_BRAKE,
-        BRAKED,
+        MADE_THE_SUSPENSION,
+        REPAIRS_SUSPENDED,
         sights::CALM,
         sights::RELEASED,
         sights::MUTED,
     ];
     explore_in_ci(
-        "1 and 2 vertices, made of something else: in contentions, under the brake, with all that holds",
+        "1 and 2 vertices, made of something else: in contentions, under the repair limit, with all that holds",
         all,
         &wanted,
     );

@@ -174,7 +174,7 @@ const HOLDS: Family = Family {
         &USUAL,
         &turns::WITHIN,
         &sights::CONTENTIONS,
-        &sights::BRAKE,
+        &sights::REPAIR_LIMIT,
         &sights::WINDOW,
         &sights::REALIZE,
         &[sights::RECEIVED],

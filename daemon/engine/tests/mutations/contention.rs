@@ -1,4 +1,4 @@
-//! Breakages of contention (E-20), of the brake and of `realize`.
+//! Breakages of contention (E-20), of the repair limit and of `realize`.
 
 use super::{Breakage, broken};
 
@@ -66,9 +66,13 @@ pub(super) const ALL: &[Breakage] = &[
         "contention.calm_at > now) {",
     ),
     broken(
-        ("e20-the-brake-holds-for-ever", "E-20", "nothing is repaired after the brake"),
+        (
+            "e20-the-repair-limit-holds-for-ever",
+            "E-20",
+            "nothing is repaired after the repair limit",
+        ),
         "contention/global_limit.rs",
-        "self.brake.until = None;",
+        "self.repair_limiter.until = None;",
         "",
     ),
     broken(
@@ -165,13 +169,13 @@ pub(super) const ALL: &[Breakage] = &[
     ),
     broken(
         (
-            "e20-remade-passes-the-brake",
+            "e20-remade-passes-the-repair-limit",
             "E-20",
-            "what is made of something else is changed under the brake",
+            "what is made of something else is changed under the repair limit",
         ),
         "runs/steps.rs",
-        "if self.braked(id).is_some() && self.is_repair(id) {",
-        "if self.braked(id).is_some() && self.is_repair(id) && class != crate::Class::Intentional {",
+        "if self.suspended_until(id).is_some() && self.is_repair(id) {",
+        "if self.suspended_until(id).is_some() && self.is_repair(id) && class != crate::Class::Intentional {",
     ),
     broken(
         (

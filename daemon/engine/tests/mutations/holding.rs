@@ -1,4 +1,5 @@
-//! Breakages of delays (contention, the brake, windows), of `realize`, and of received values, caught by the model.
+//! Breakages of delays (contention, the repair limit, windows), of `realize`, and of received values, caught by the
+//! model.
 
 use super::{Breakage, broken};
 
@@ -38,21 +39,25 @@ pub(super) const ALL: &[Breakage] = &[
         "let merely_limited = put_off && !self.failing && !self.contended;",
     ),
     broken(
-        ("e20-the-brake-comes-late", "E-20", "one repair more than the bound"),
+        ("e20-the-repair-limit-comes-late", "E-20", "one repair more than the bound"),
         "contention/global_limit.rs",
-        "if self.brake.limit.is_none_or(|limit| repairs <= limit)",
-        "if self.brake.limit.is_none_or(|limit| repairs <= limit + 1)",
+        "if self.repair_limiter.limit.is_none_or(|limit| repairs <= limit)",
+        "if self.repair_limiter.limit.is_none_or(|limit| repairs <= limit + 1)",
     ),
     broken(
-        ("e20-the-brake-counts-all", "E-20", "what is repaired for the first time counts"),
+        ("e20-the-repair-limit-counts-all", "E-20", "what is repaired for the first time counts"),
         "contention/global_limit.rs",
-        "self.brake.repeated += u32::from(again);\n        let repairs",
-        "self.brake.repeated += 1;\n        let repairs",
+        "self.repair_limiter.repeated += u32::from(again);\n        let repairs",
+        "self.repair_limiter.repeated += 1;\n        let repairs",
     ),
     broken(
-        ("e20-the-brake-lets-pass", "E-20", "what is found under the brake is repaired"),
+        (
+            "e20-the-repair-limit-lets-pass",
+            "E-20",
+            "what is found under the repair limit is repaired",
+        ),
         "runs/steps.rs",
-        "if self.braked(id).is_some() && self.is_repair(id)",
+        "if self.suspended_until(id).is_some() && self.is_repair(id)",
         "if false && self.is_repair(id)",
     ),
     broken(

@@ -1,6 +1,6 @@
-//! Contention, the brake and windows in the oracle's records (E-20).
+//! Contention, the repair limit and windows in the oracle's records (E-20).
 
-use crate::invariants::{E4_EVENT, E20_BRAKE, E20_CONTENTION, E20_WINDOW};
+use crate::invariants::{E4_EVENT, E20_CONTENTION, E20_REPAIR_LIMIT, E20_WINDOW};
 use crate::oracle::Face;
 use crate::oracle::holding::FREE_REPAIRS;
 use crate::oracle_log::{Books, Need, Phase, Running, Vertex};
@@ -104,7 +104,7 @@ impl Books {
             vertex.contention.shown = matches!(standing, Some(VertexStatus::Contended { .. }));
             let next = match standing {
                 Some(VertexStatus::Contended { next, .. }) => next,
-                Some(VertexStatus::WaitingForBrake(at)) => Some(at),
+                Some(VertexStatus::WaitingForRepairLimit(at)) => Some(at),
                 _ => None,
             };
             vertex.put_off = (vertex.put_off.1, next.filter(|at| *at > now));
@@ -117,8 +117,8 @@ impl Books {
         }
     }
 
-    /// Returns two readings of a delay by contention or the brake: certain, and possible, from the statuses before and
-    /// after this turn.
+    /// Returns two readings of a delay by contention or the repair limit: certain, and possible, from the statuses
+    /// before and after this turn.
     pub(crate) fn is_put_off(&self, vertex: &Vertex) -> (bool, bool) {
         let (before, after) = (vertex.put_off.0.is_some(), vertex.put_off.1.is_some());
         let fails = vertex.failures > 0 && vertex.backoff_sure;
@@ -173,7 +173,7 @@ impl Books {
         alone && refresh && classes.peek().is_some() && classes.all(|c| *c == Class::Intentional)
     }
 
-    /// Checks the class of a change, its window, and the brake.
+    /// Checks the class of a change, its window, and the repair limit.
     pub(super) fn may_change(&mut self, intent: &Intent) {
         let id = intent.vertex;
         let Some(vertex) = self.vertices.get(&id) else { return };
@@ -211,7 +211,8 @@ impl Books {
         let shut = window.is_some_and(|w| !self.open.contains(&w));
         let first = vertex.contention.repairs.iter().nth_back(FREE_REPAIRS - 1);
         let is_again = first.is_some_and(|first| first.after(Meta::REVERSAL_WINDOW) > self.now);
-        let braked = self.braked.is_some() && is_again && !asked && vertex.done && state;
+        let repairs_suspended =
+            self.repairs_suspended.is_some() && is_again && !asked && vertex.done && state;
         if let Some(running) = self.running_mut(intent.run) {
             running.class = Some(intent.class);
         }
@@ -221,8 +222,8 @@ impl Books {
         if shut {
             self.broken(E20_WINDOW, &format!("{id} is changed and its window is closed"));
         }
-        if braked {
-            self.broken(E20_BRAKE, &format!("{id} is repaired under the brake"));
+        if repairs_suspended {
+            self.broken(E20_REPAIR_LIMIT, &format!("{id} is repaired under the repair limit"));
         }
     }
 
@@ -366,7 +367,7 @@ impl Books {
                             "{id} is shown as contended and was not undone so often"
                         ));
                     }
-                    let latest = vertex.waits_until().max(self.braked);
+                    let latest = vertex.waits_until().max(self.repairs_suspended);
                     if next > latest {
                         wrong.push(format!("{id} is put off until {next:?}, after {latest:?}"));
                     }
@@ -392,14 +393,15 @@ impl Books {
         window.is_some_and(|window| !self.open.contains(&window))
     }
 
-    /// Records a difference: the run goes on, or waits for the end of the brake.
-    pub(super) fn begins_or_brakes(&mut self, id: VertexId, running: Running) {
-        let (clock, braked) = (self.clock, self.braked.is_some_and(|until| until > self.now));
+    /// Records a difference: the run goes on, or waits for the end of the repair limit.
+    pub(super) fn begins_or_suspends(&mut self, id: VertexId, running: Running) {
+        let (clock, repairs_suspended) =
+            (self.clock, self.repairs_suspended.is_some_and(|until| until > self.now));
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         let drift = !running.asked_surely && !running.refresh && !running.noop;
-        if braked && drift && vertex.contention.runs != Some(running.run) {
+        if repairs_suspended && drift && vertex.contention.runs != Some(running.run) {
             vertex.must(clock, None);
-            vertex.braked = true;
+            vertex.repairs_suspended = true;
             self.back_poke(id);
         } else {
             vertex.running = Some(running);
@@ -424,7 +426,9 @@ impl Books {
                 self.must(told, &format!("{vertex} is still contended, and since when?"));
             }
             Notice::ContentionEnded(id) => self.calms(event, *id),
-            Notice::RepairsSuspended { .. } | Notice::RepairsResumed => self.hears_of_brake(notice),
+            Notice::RepairsSuspended { .. } | Notice::RepairsResumed => {
+                self.note_suspension(notice)
+            }
             _ => {}
         }
     }

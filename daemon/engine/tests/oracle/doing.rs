@@ -214,7 +214,7 @@ impl Books {
             }
             vertex.need = Need::No;
             vertex.polled = false;
-            vertex.braked = false;
+            vertex.repairs_suspended = false;
             vertex.contention.unmuted_until = None;
             vertex.cause = None;
             vertex.phase = Phase::Rest;

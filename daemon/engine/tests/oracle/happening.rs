@@ -204,7 +204,7 @@ impl Books {
                 vertex.may(clock);
                 self.back_poke(id);
             } else if verdict != RunVerdict::Same {
-                vertex.braked = true;
+                vertex.repairs_suspended = true;
                 self.mark(id, Some(Cause::Drift), None);
             }
             return;
@@ -242,7 +242,7 @@ impl Books {
             }
             RunVerdict::Differs if running.noop => vertex.would_change(&running),
             RunVerdict::Differs if shut => vertex.is_shut_out(&running),
-            RunVerdict::Differs => self.begins_or_brakes(id, running),
+            RunVerdict::Differs => self.begins_or_suspends(id, running),
             RunVerdict::Unknown => {
                 let (due, surely) = (self.last_undurable(id), !running.noop);
                 self.expected.push((due, Notice::CheckFailed(id, run), surely));

@@ -1,16 +1,16 @@
-//! Limits on changes other than contention, which must not delay other vertices: the brake and windows; and values,
-//! which request a run.
+//! Limits on changes other than contention, which must not delay other vertices: the repair limit and windows; and
+//! values, which request a run.
 
-use crate::invariants::{E4_VALUE, E20_BRAKE, E20_NEIGHBOURS, E20_WINDOW};
+use crate::invariants::{E4_VALUE, E20_NEIGHBOURS, E20_REPAIR_LIMIT, E20_WINDOW};
 use crate::oracle::Face;
 use crate::oracle_log::{Books, Cause, Phase, Running, Vertex};
 use std::time::Duration;
 use steadfast_engine::{HeldReason, Notice, RunId, Tick, VertexId, VertexStatus};
 
-/// The period over which repairs are counted, and the time for which the brake holds.
+/// The period over which repairs are counted, and the time for which the repair limit holds.
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// The number of repairs of one vertex within a minute that the brake does not delay.
+/// The number of repairs of one vertex within a minute that the repair limit does not delay.
 pub(super) const FREE_REPAIRS: usize = 3;
 
 impl Books {
@@ -29,52 +29,57 @@ impl Books {
         count
     }
 
-    pub(super) fn hears_of_brake(&mut self, notice: &Notice) {
+    pub(super) fn note_suspension(&mut self, notice: &Notice) {
         let now = self.now;
         match *notice {
             Notice::RepairsSuspended { repairs, until } => {
-                let newly = self.braked.replace(until).is_none() && !self.one_shot;
-                let (limit, most) = (self.brake, self.repeated_at_most());
+                let newly = self.repairs_suspended.replace(until).is_none() && !self.one_shot;
+                let (limit, most) = (self.repair_limit, self.repeated_at_most());
                 let enough = limit.is_some_and(|limit| repairs > limit);
                 self.repeated.clear();
                 if !newly || !enough || repairs as usize > most || until != now.after(MINUTE) {
-                    let detail = format!("braked after {repairs} of {limit:?}, {most} at most");
-                    self.broken(E20_BRAKE, &detail);
+                    let detail = format!("suspended after {repairs} of {limit:?}, {most} at most");
+                    self.broken(E20_REPAIR_LIMIT, &detail);
                 }
             }
             Notice::RepairsResumed => {
-                let early = self.braked.take().is_none_or(|until| until > now);
+                let early = self.repairs_suspended.take().is_none_or(|until| until > now);
                 if early {
-                    self.broken(E20_BRAKE, "the brake is released too early");
+                    self.broken(E20_REPAIR_LIMIT, "the repair limit is released too early");
                 }
             }
             _ => {}
         }
     }
 
-    /// Checks that the brake follows too many repeated repairs, and delays nothing when it is off.
-    pub(crate) fn brakes(&mut self, face: &impl Face) {
+    /// Checks that the repair limit follows too many repeated repairs, and delays nothing when it is off.
+    pub(crate) fn check_repair_limit(&mut self, face: &impl Face) {
         let now = self.now;
         self.repeated.retain(|at| at.after(MINUTE) > now);
-        let many = self.brake.is_some_and(|limit| self.repeated.len() > limit as usize);
-        if many && self.braked.is_none() {
-            let detail = format!("{} repeated repairs in a minute, no brake", self.repeated.len());
-            self.broken(E20_BRAKE, &detail);
+        let many = self.repair_limit.is_some_and(|limit| self.repeated.len() > limit as usize);
+        if many && self.repairs_suspended.is_none() {
+            let detail =
+                format!("{} repeated repairs in a minute, no suspension", self.repeated.len());
+            self.broken(E20_REPAIR_LIMIT, &detail);
         }
         for id in self.order.clone() {
-            let braked = matches!(face.standing(id), Some(VertexStatus::WaitingForBrake(_)));
-            if braked && self.braked.is_none() {
-                self.broken(E20_BRAKE, &format!("{id} waits for a brake that is not on"));
+            let repairs_suspended =
+                matches!(face.standing(id), Some(VertexStatus::WaitingForRepairLimit(_)));
+            if repairs_suspended && self.repairs_suspended.is_none() {
+                self.broken(
+                    E20_REPAIR_LIMIT,
+                    &format!("{id} waits for a suspension that is not on"),
+                );
             }
             let changes = self.vertices.get(&id).map(|vertex| vertex.contention.changes.iter());
             let first = changes.and_then(|mut changes| changes.nth_back(FREE_REPAIRS - 1));
-            if braked && first.is_none_or(|first| first.after(MINUTE) <= now) {
+            if repairs_suspended && first.is_none_or(|first| first.after(MINUTE) <= now) {
                 let detail = format!("{id} waits and has repairs left within this minute");
-                self.broken(E20_BRAKE, &detail);
+                self.broken(E20_REPAIR_LIMIT, &detail);
             }
         }
-        if self.braked.is_some_and(|until| until.after(MINUTE) < now) {
-            self.broken(E20_BRAKE, "the brake does not let go");
+        if self.repairs_suspended.is_some_and(|until| until.after(MINUTE) < now) {
+            self.broken(E20_REPAIR_LIMIT, "the repair limit does not let go");
         }
     }
 
@@ -88,7 +93,7 @@ impl Books {
                     face.standing(other),
                     Some(
                         VertexStatus::Contended { next: Some(_), .. }
-                            | VertexStatus::WaitingForBrake(_)
+                            | VertexStatus::WaitingForRepairLimit(_)
                     )
                 );
                 let right = self.vertices.get(&other).is_some_and(|vertex| {

@@ -41,7 +41,7 @@ impl Vertex {
             received: None,
             contention: Contention::default(),
             put_off: (None, None),
-            braked: false,
+            repairs_suspended: false,
             queued: false,
         }
     }

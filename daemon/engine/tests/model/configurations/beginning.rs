@@ -11,13 +11,13 @@ use steadfast_engine::{Outcome, Poll, RunPolicy, RunVerdict, VertexId, VertexSpe
 /// More steps than any world needs to converge.
 const MOST: usize = 10_000;
 
-/// Returns the limit of the brake: exactly the repeated repairs of the beginning.
-pub(in crate::model) fn brake(configuration: &Configuration) -> Option<u32> {
-    let Budget { braked, repaired, .. } = configuration.budget;
+/// Returns the limit of the repair limit: exactly the repeated repairs of the beginning.
+pub(in crate::model) fn repair_limit(configuration: &Configuration) -> Option<u32> {
+    let Budget { repairs_suspended, repaired, .. } = configuration.budget;
     let first = configuration.shapes.first();
     let count = first.iter().flat_map(|s| &s.vertices).filter(|v| is_repaired(v)).count();
     let repeated = u32::try_from(count).expect("small") * u32::from(repaired.saturating_sub(1));
-    braked.then_some(repeated)
+    repairs_suspended.then_some(repeated)
 }
 
 /// Returns true if drift of the vertex is repaired at the beginning. A vertex with `realize` has never converged, and a

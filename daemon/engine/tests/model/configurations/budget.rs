@@ -45,8 +45,8 @@ pub(in crate::model) struct Budget {
     /// The number of repairs of each vertex before the first state: one less than a contention needs, if contention is
     /// explored.
     pub(in crate::model) repaired: u8,
-    /// True if the next repeated repair exceeds the limit of the brake.
-    pub(in crate::model) braked: bool,
+    /// True if the next repeated repair exceeds the limit of the repair limit.
+    pub(in crate::model) repairs_suspended: bool,
     /// Moments at which something is due while something else is in flight.
     pub(in crate::model) ticks: u8,
     /// True if time passes at all (except for a stop).
@@ -83,7 +83,7 @@ impl Budget {
         refusals: 0,
         lapses: false,
         repaired: 0,
-        braked: false,
+        repairs_suspended: false,
         ticks: 0,
         timed: false,
         one_slot: false,

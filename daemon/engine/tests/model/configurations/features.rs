@@ -12,8 +12,8 @@ pub(in crate::model) const WINDOW: WindowId = WindowId(0);
 /// The number of repairs after which one more makes a contention.
 #[expect(clippy::cast_possible_truncation, reason = "five")]
 const BEFORE_A_CONTENTION: u8 = Meta::REVERSALS as u8 - 1;
-/// The number of repairs of a vertex after which one more waits under the brake.
-const BEFORE_THE_BRAKE: u8 = 2;
+/// The number of repairs of a vertex after which one more waits under the repair limit.
+const BEFORE_THE_SUSPENSION: u8 = 2;
 
 /// A feature of a graph, or an event that can happen to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,8 +42,8 @@ pub(in crate::model) enum Feature {
     Crash,
     /// Each vertex was repaired so often that the next repair makes a contention (E-20), with this behaviour.
     Contention(Conflict),
-    /// The next repeated repair exceeds the limit of the brake.
-    Brake,
+    /// The next repeated repair exceeds the limit of the repair limit.
+    RepairLimiter,
     /// Changes are allowed only while a window is open (`when_allowed`).
     Window,
     /// The vertex must converge once before a swap removes it.
@@ -96,7 +96,7 @@ pub(in crate::model) const HOLDING: [Feature; 8] = [
     Feature::Contention(Conflict::Backoff),
     Feature::Contention(Conflict::Win),
     Feature::Contention(Conflict::Yield),
-    Feature::Brake,
+    Feature::RepairLimiter,
     Feature::Window,
     Feature::Realize,
     Feature::Group,
@@ -173,7 +173,7 @@ impl Feature {
             Self::Look | Self::Swap | Self::Crash => false,
             Self::Contention(conflict) => conflict != Conflict::default(),
             Self::Window | Self::Realize => true,
-            Self::Brake | Self::Group | Self::Value => false,
+            Self::RepairLimiter | Self::Group | Self::Value => false,
             Self::Suspect | Self::Loss | Self::RetryNow => false,
             Self::PauseVertex | Self::Refusal | Self::Lapse | Self::Remade | Self::Plan => false,
         }
@@ -219,7 +219,7 @@ impl Feature {
             Self::Contention(conflict) => shape.meta(number, |meta| meta.on_conflict = conflict),
             Self::Window => shape.meta(number, |meta| meta.window = Some(WINDOW)),
             Self::Realize => shape.meta(number, |meta| meta.realize = true),
-            Self::Brake | Self::Group | Self::Value => shape,
+            Self::RepairLimiter | Self::Group | Self::Value => shape,
             Self::Suspect | Self::Loss | Self::RetryNow => shape,
             Self::PauseVertex | Self::Refusal | Self::Lapse | Self::Remade | Self::Plan => shape,
         }
@@ -256,9 +256,9 @@ impl Feature {
             Self::Notify | Self::Semaphore(_) | Self::Noop | Self::Rare => budget,
             Self::Once | Self::Timer | Self::Fixed => budget,
             Self::Contention(_) => Budget { repaired: BEFORE_A_CONTENTION, ..budget.with_drift() },
-            Self::Brake => {
-                let repaired = budget.repaired.max(BEFORE_THE_BRAKE);
-                Budget { repaired, braked: true, ..budget.with_drift() }
+            Self::RepairLimiter => {
+                let repaired = budget.repaired.max(BEFORE_THE_SUSPENSION);
+                Budget { repaired, repairs_suspended: true, ..budget.with_drift() }
             }
             Self::Window => Budget { toggles: 2, ..budget },
             Self::Realize | Self::Group => Budget { swaps: 1, ..budget },

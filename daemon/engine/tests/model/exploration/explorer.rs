@@ -2,7 +2,7 @@
 
 use crate::environment::{Run, Station, Watch, World};
 use crate::generate::HOURS;
-use crate::model::configurations::beginning::{brake, drift, settle};
+use crate::model::configurations::beginning::{drift, repair_limit, settle};
 use crate::model::configurations::budget::Budget;
 use crate::model::configurations::features::{Configuration, WINDOW};
 use crate::model::configurations::grouping::Grouping;
@@ -93,7 +93,8 @@ impl Explorer {
         let Configuration { shapes, budget, grouping } = configuration;
         let threads = if budget.one_slot { 1 } else { 8 };
         let slots = Slots { threads, commands: 8, replaceable: 0 };
-        let mut world = World::new(shapes, slots, budget.plans).with_brake(brake(configuration));
+        let mut world =
+            World::new(shapes, slots, budget.plans).with_repair_limit(repair_limit(configuration));
         world.recording = false;
         world.step(&Step::Swap { graph: 0, operator: false });
         if !budget.watches {
@@ -109,8 +110,10 @@ impl Explorer {
         let events = vec![budget.events; count as usize];
         let mut first = State { world, left: *budget, events, number: 0 };
         first.number = hashing::number(&first);
-        let (one_shot, brake, steps) = (budget.plans, brake(configuration), Vec::new());
-        let graphs = Schedule { slots, one_shot, brake, shapes: shapes.clone(), steps }.to_text();
+        let (one_shot, repair_limit, steps) =
+            (budget.plans, repair_limit(configuration), Vec::new());
+        let graphs =
+            Schedule { slots, one_shot, repair_limit, shapes: shapes.clone(), steps }.to_text();
         let grouping = grouping.clone();
         Self { first, graphs, grouping, sights: Arc::default(), steps: Arc::default() }
     }

@@ -14,7 +14,7 @@ use steadfast_engine::{ExecutorKind, Meta, Notice, Poll, RunId, Stamp, Tick, Ver
 /// The time after which a slot may be written off: longer times make no difference.
 const PATIENCE: u64 = 10_000_000_000;
 
-/// A number of repairs that no history reaches, as the default of the brake.
+/// A number of repairs that no history reaches, as the default of the repair limit.
 const MANY: u32 = 600;
 /// The longest wait in a contention.
 const LONGEST: u64 = 300_000_000_001;
@@ -138,8 +138,9 @@ fn hash_books<H: Hasher>(books: &Books, state: &mut H) {
         Asked::Pausing { until, drain } => (1, terms.later(until), drain).hash(state),
         Asked::Stopping => 2.hash(state),
     }
-    (&books.open, &books.paused_vertices, books.braked.map(|at| terms.later(at))).hash(state);
-    if books.brake != Some(MANY) {
+    (&books.open, &books.paused_vertices, books.repairs_suspended.map(|at| terms.later(at)))
+        .hash(state);
+    if books.repair_limit != Some(MANY) {
         let ages = |at: &Tick| terms.ago(*at).min(LONGEST);
         books.repeated.iter().map(ages).collect::<Vec<_>>().hash(state);
         books.stirred.iter().map(|(at, id)| (ages(at), *id)).collect::<Vec<_>>().hash(state);
@@ -319,7 +320,7 @@ impl Terms {
             }
         }
         let put_off = (vertex.put_off.0.is_some(), vertex.put_off.1.map(|at| self.later(at)));
-        (put_off, vertex.braked).hash(state);
+        (put_off, vertex.repairs_suspended).hash(state);
         let repairs = vertex.contention_repairs();
         repairs.hash(state);
         if repairs > 0 {

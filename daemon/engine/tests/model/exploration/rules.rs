@@ -4,7 +4,7 @@ use crate::invariants::{
     E1_ORDER, E2_POKE, E3_ASKING, E3_BACK_POKE, E4_EVENT, E4_VALUE, E5_COALESCE, E6_ONCE, E7_GRANT,
     E8_COST, E9_REFRESH, E10_FAILURE, E10_RECOVERED, E11_DOUBT, E11_NOOP, E12_LIMIT, E13_POLL,
     E14_SEMAPHORE, E15_PAUSE, E16_STOP, E17_REALIZE, E17_SWAP, E18_CONVERGED, E19_GROUPS,
-    E20_BRAKE, E20_CONTENTION, E20_NEIGHBOURS, E20_REMADE, E20_WINDOW, HANDSHAKE,
+    E20_CONTENTION, E20_NEIGHBOURS, E20_REMADE, E20_REPAIR_LIMIT, E20_WINDOW, HANDSHAKE,
 };
 use crate::model::exploration::explorer::{Explorer, State};
 use stateright::Property;
@@ -49,7 +49,7 @@ pub(in crate::model) fn properties() -> Vec<Property<Explorer>> {
         E20_CONTENTION,
         E20_REMADE,
         E20_NEIGHBOURS,
-        E20_BRAKE,
+        E20_REPAIR_LIMIT,
         E20_WINDOW,
         E17_REALIZE,
         E4_VALUE,

@@ -44,8 +44,8 @@ pub(in crate::model) const CALM: &str = "a contention is over by itself";
 pub(in crate::model) const REPAIRED: &str = "what is contended is repaired after its wait";
 pub(in crate::model) const MUTED: &str = "events of what is put off are not delivered";
 pub(in crate::model) const PASSED: &str = "a child runs while its parent is put off";
-pub(in crate::model) const BRAKED: &str = "the brake holds a vertex back";
-pub(in crate::model) const RELEASED: &str = "what the brake held back is started";
+pub(in crate::model) const REPAIRS_SUSPENDED: &str = "the repair limit holds a vertex back";
+pub(in crate::model) const RELEASED: &str = "what the repair limit held back is started";
 pub(in crate::model) const SHUT: &str = "a vertex is held by its window";
 pub(in crate::model) const LET_IN: &str = "a window opens, and what it held is processed";
 pub(in crate::model) const CUT: &str = "a window closes while a change is made";
@@ -77,7 +77,7 @@ pub(in crate::model) const WITH_EACH: [&str; 14] = [
 pub(in crate::model) const QUEUES: [&str; 3] = [NO_SEMAPHORE, NO_SLOT, SUSPENDED];
 pub(in crate::model) const CONTENTIONS: [&str; 6] =
     [CONTENDED, CONTENDED, CALM, REPAIRED, MUTED, PASSED];
-pub(in crate::model) const BRAKE: [&str; 2] = [BRAKED, RELEASED];
+pub(in crate::model) const REPAIR_LIMIT: [&str; 2] = [REPAIRS_SUSPENDED, RELEASED];
 pub(in crate::model) const WINDOW: [&str; 3] = [SHUT, LET_IN, CUT];
 pub(in crate::model) const REALIZE: [&str; 3] = [TO_REALIZE, REALIZED, UNREALIZED];
 
@@ -134,7 +134,7 @@ pub(in crate::model) fn between(before: &World, after: &World, seen: &mut Sights
         let closed = !before.open.is_empty() && after.open.is_empty();
         see(contended && is == Some(VertexStatus::Settled) && !swapped, CALM);
         see(waited && runs, REPAIRED);
-        see(matches!(was, Some(VertexStatus::WaitingForBrake(_))) && runs, RELEASED);
+        see(matches!(was, Some(VertexStatus::WaitingForRepairLimit(_))) && runs, RELEASED);
         see(shut && runs && before.open != after.open, LET_IN);
         let applies = vertex.running.as_ref().is_some_and(|run| run.applying);
         see(closed && applies && vertex.declared.meta.window.is_some(), CUT);
@@ -203,7 +203,7 @@ fn of_standing(standing: &VertexStatus) -> Option<&'static str> {
         VertexStatus::Held(HeldReason::WouldRefresh) => Some(WOULD_REFRESH),
         VertexStatus::Held(HeldReason::UnknownUntil(_)) => Some(UNKNOWN),
         VertexStatus::Held(HeldReason::Window(_)) => Some(SHUT),
-        VertexStatus::WaitingForBrake(_) => Some(BRAKED),
+        VertexStatus::WaitingForRepairLimit(_) => Some(REPAIRS_SUSPENDED),
         VertexStatus::Contended { next: Some(_), .. } => Some(CONTENDED),
         VertexStatus::Contended { next: None, .. } => Some(CONTENDED),
         VertexStatus::Held(HeldReason::Operator) => None,
