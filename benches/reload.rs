@@ -139,8 +139,8 @@ fn driver(ear: NullSink, key: Arc<MintKey>) -> Inbox<DriverEvent> {
 /// Creates a ping that is answered with the processor time of the driver's thread.
 fn ping() -> (DriverEvent, Receiver<(Duration, DriverHealth)>) {
     let (sender, answer) = mpsc::channel();
-    let tell = move |pulse| sender.send((now(), pulse)).expect("the bench waits");
-    (DriverEvent::Ping(PingReply(Box::new(tell))), answer)
+    let reply = move |pulse| sender.send((now(), pulse)).expect("the bench waits");
+    (DriverEvent::Ping(PingReply(Box::new(reply))), answer)
 }
 
 /// Returns the processor time of the driver's thread for a reload.

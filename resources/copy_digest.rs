@@ -36,7 +36,7 @@ impl CopyDigestSlot {
         self.before
     }
 
-    pub(crate) fn tell(&self, copied: CopyDigest) {
+    pub(crate) fn report(&self, copied: CopyDigest) {
         *self.now.lock().unwrap_or_else(PoisonError::into_inner) = Some(copied);
     }
 }

@@ -55,15 +55,15 @@ impl OfflineCommand {
         let recording = self.recording.clone();
         readers(KindSet::of_this_build(), move |event, line| {
             tracing::warn!(event, "{line}");
-            recording.tell(integrity(event, line));
+            recording.record(integrity(event, line));
         })
     }
 
     /// Records what was done.
-    pub(super) fn tell(&self, deeds: impl IntoIterator<Item = NewEvent>) {
+    pub(super) fn record(&self, deeds: impl IntoIterator<Item = NewEvent>) {
         for deed in deeds {
             self.told.fetch_add(1, Ordering::SeqCst);
-            self.recording.tell(deed);
+            self.recording.record(deed);
         }
     }
 }

@@ -189,7 +189,7 @@ struct DaemonObserver {
 }
 
 impl DaemonObserver {
-    fn tell_converged(&self, converged: bool) {
+    fn set_converged(&self, converged: bool) {
         self.converged.send_if_modified(|last| std::mem::replace(last, converged) != converged);
     }
 }
@@ -197,12 +197,12 @@ impl DaemonObserver {
 impl Observer for DaemonObserver {
     fn hear(&mut self, news: &Notification<'_>) {
         match news {
-            Notification::Converged { .. } => self.tell_converged(true),
+            Notification::Converged { .. } => self.set_converged(true),
             Notification::Diverged { .. }
             | Notification::Loaded { .. }
             | Notification::Pausing(_)
             | Notification::Paused { .. } => {
-                self.tell_converged(false);
+                self.set_converged(false);
             }
             _ => {}
         }

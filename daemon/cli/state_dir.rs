@@ -3,7 +3,7 @@
 use super::exit::Exit;
 use super::output;
 use crate::store::{SqliteStore, StateLock, Store, StoreError, StoredState};
-use crate::workers::{readers, tell_orphans};
+use crate::workers::{log_ended_orphans, readers};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -69,7 +69,7 @@ fn read(directory: &Path) -> Opened {
     // The lock file names its owner only after the first write: most commands write nothing.
     judge(directory)?;
     let hold = Arc::new(StateLock::take_unsaid(directory)?);
-    tell_orphans(&end_orphaned_commands(directory));
+    log_ended_orphans(&end_orphaned_commands(directory));
     let readers = readers(KindSet::of_this_build(), |event, line| tracing::warn!(event, "{line}"));
     let mut store = SqliteStore::open_later(hold, readers)?;
     let key = Some(SqliteStore::key(directory)?);

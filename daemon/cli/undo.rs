@@ -81,7 +81,7 @@ fn alone(args: &args::Undo, key: &MintKey) -> Result<Exit, Exit> {
         store_pause(&mut store, args, Some(pause(args))).map_err(refuse)?;
     }
     let undone = undo(key, &Host::default(), &history, (&what, CancellationToken::new()), &kinds);
-    alone.tell(undo_audit_entry(&args.resource, &undone).as_ref().map(events::done));
+    alone.record(undo_audit_entry(&args.resource, &undone).as_ref().map(events::done));
     match undone {
         Ok(lines) => {
             told(&Undone { lines, paused: paused && is_declared }, args);

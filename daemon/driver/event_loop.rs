@@ -15,7 +15,7 @@ impl Driver {
         self.restore_pause();
         self.encrypt_what_was_in_clear();
         if let Some(why) = self.mode.read_only() {
-            self.notifier.tell(&Notification::ReadOnly(why));
+            self.notifier.notify(&Notification::ReadOnly(why));
         }
         loop {
             if !batch.fill() {
@@ -68,19 +68,19 @@ impl Driver {
     fn keep_time(&mut self) {
         let now = Instant::now();
         self.journal.retry(now);
-        self.tend_world_permits();
+        self.update_world_permits();
         self.give_up_unkept(now);
         self.give_up_journal();
         self.runtime.nudge();
         self.give_up_watches(now);
         self.sweep_some(now);
         self.end_pauses(now);
-        self.tell_settled(now);
-        self.tend_rotated(now);
-        self.tend_groups(now);
-        self.tend_late(now);
+        self.deliver_settled_events(now);
+        self.start_secret_reads(now);
+        self.rejoin_members(now);
+        self.report_late_checks(now);
         if self.notifier.is_progress_due(now) {
-            self.tell_progress();
+            self.notify_progress();
         }
         if self.engine.next_wakeup().is_some_and(|at| at <= self.now()) {
             self.turn(Event::Wake);
@@ -88,7 +88,7 @@ impl Driver {
     }
 
     /// Reports checks that have not answered for long. An `apply` waits for them.
-    fn tend_late(&mut self, now: Instant) {
+    fn report_late_checks(&mut self, now: Instant) {
         if self.settings.one_shot {
             return;
         }
@@ -171,7 +171,7 @@ impl Driver {
     }
 
     fn perform(&mut self, actions: Actions) {
-        let loads = actions.iter().any(|a| matches!(a, Action::Tell(Notice::Loaded { .. })));
+        let loads = actions.iter().any(|a| matches!(a, Action::Notify(Notice::Loaded { .. })));
         if loads {
             self.permission.world.forget_members();
         }
@@ -203,7 +203,7 @@ impl Driver {
                     self.runs.metrics.note_start(start.vertex);
                     self.start(start);
                     if !start.look {
-                        self.tell_started(start.vertex);
+                        self.notify_started(start.vertex);
                     }
                 }
                 Action::Begin(intent) => self.begin(&intent),
@@ -217,7 +217,7 @@ impl Driver {
                 }
                 Action::Forget(id, recall) => self.forget(id, &recall),
                 Action::SavePause(until) => self.save_pause(until),
-                Action::Tell(notice) => self.notify(notice),
+                Action::Notify(notice) => self.notify(notice),
             }
         }
         self.watches.arm_requested();

@@ -40,7 +40,7 @@ impl Driver {
         let unkept = self.journal.given_up();
         self.watches.end();
         let done = self.journal.close(&self.runtime.inbox(), &mut leftover);
-        self.tell_done(&done);
+        self.notify_done(&done);
         self.runtime.inbox().put_first(leftover);
         self.runtime.drop_presence();
         if broken.is_none() {

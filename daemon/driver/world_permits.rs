@@ -97,7 +97,7 @@ impl Driver {
     pub(super) fn take_world_permits(&mut self, granted: Vec<NumberedPermit>) {
         let granted = granted.into_iter().map(|one| (one.permit, one.number));
         self.permission.world.granted = granted.collect();
-        self.tend_world_permits();
+        self.update_world_permits();
         let closed: Vec<VertexId> = {
             let is_closed = |id: &VertexId| {
                 let window = self.graph.get(*id).and_then(|vertex| vertex.meta.window);
@@ -147,7 +147,7 @@ impl Driver {
     }
 
     /// Opens and closes the gates, and tells the world which permits this host wants.
-    pub(super) fn tend_world_permits(&mut self) {
+    pub(super) fn update_world_permits(&mut self) {
         if self.permission.world.members.is_none() {
             self.permission.world.members = Some(Arc::new(self.gated_vertices()));
         }

@@ -27,7 +27,7 @@ impl Engine {
         }
         if self.is_converged() && !self.said_converged {
             self.said_converged = true;
-            self.tell(Notice::Converged);
+            self.notify(Notice::Converged);
         }
         false
     }

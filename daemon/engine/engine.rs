@@ -245,15 +245,15 @@ impl Engine {
     }
 
     /// Sends a notice about a vertex, after the pending notices of its earlier runs.
-    pub(crate) fn tell_in_turn(&mut self, id: VertexId, notice: Notice) {
+    pub(crate) fn notify_in_order(&mut self, id: VertexId, notice: Notice) {
         match self.closing.values_mut().rev().find(|(vertex, _)| *vertex == id) {
             Some((_, notices)) => notices.push(notice),
-            None => self.tell(notice),
+            None => self.notify(notice),
         }
     }
 
-    pub(crate) fn tell(&mut self, notice: Notice) {
-        self.out.push(Action::Tell(notice));
+    pub(crate) fn notify(&mut self, notice: Notice) {
+        self.out.push(Action::Notify(notice));
     }
 
     /// Advances the counter and returns its new value.

@@ -93,7 +93,7 @@ impl Rows for Records {
 impl Records {
     /// Returns the state for a start, once nothing is in flight.
     pub(super) fn recalled(self) -> StoredState {
-        let tell = |record: Record| ResourceRecord {
+        let stored = |record: Record| ResourceRecord {
             done: record.done,
             owed: record.owed,
             cut: record.flight.as_ref().map_or(record.cut, |flight| flight.verb),
@@ -105,7 +105,7 @@ impl Records {
             owned: record.owned,
         };
         StoredState {
-            resources: self.records.into_iter().map(|(name, kept)| (name, tell(kept))).collect(),
+            resources: self.records.into_iter().map(|(name, kept)| (name, stored(kept))).collect(),
             pause: self.whole.pause,
             stamp: self.whole.stamp,
             key: None,

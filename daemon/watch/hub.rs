@@ -26,7 +26,7 @@ use tokio::task::AbortHandle;
 /// The time limit for the end of the hub's thread.
 const LEAVE: std::time::Duration = std::time::Duration::from_millis(500);
 
-/// The hub with all event sources. Its methods return at once; results come as signals through `tell`.
+/// The hub with all event sources. Its methods return at once; results come as signals through `send`.
 pub struct WatchHub {
     shared: Arc<Shared>,
 }
@@ -37,7 +37,7 @@ pub(super) struct Shared {
     /// The condition variable that wakes the hub's thread.
     pub(super) wake: Condvar,
     thread: Mutex<Option<JoinHandle<()>>>,
-    tell: Box<dyn Fn(Vec<Signal>) + Send + Sync>,
+    send: Box<dyn Fn(Vec<Signal>) + Send + Sync>,
     pub(super) handle: Handle,
     pub(super) sources: ExternalSources,
     /// A counter of completed steps of the hub's thread.
@@ -99,29 +99,29 @@ impl fmt::Debug for WatchHub {
 }
 
 impl WatchHub {
-    /// Creates a hub that reports signals to `tell`. The hub's threads call `tell` with the hub's lock held, so that no
-    /// signal follows a disarm: `tell` must be quick, and must neither call the hub nor wait for a thread that does.
-    pub fn new(handle: Handle, tell: impl Fn(Vec<Signal>) + Send + Sync + 'static) -> Self {
-        Self::with_sources(handle, ExternalSources::default(), tell)
+    /// Creates a hub that reports signals to `send`. The hub's threads call `send` with the hub's lock held, so that no
+    /// signal follows a disarm: `send` must be quick, and must neither call the hub nor wait for a thread that does.
+    pub fn new(handle: Handle, send: impl Fn(Vec<Signal>) + Send + Sync + 'static) -> Self {
+        Self::with_sources(handle, ExternalSources::default(), send)
     }
 
     /// Creates a hub on the crate `notify` instead of inotify, for a few quiet directories; see [`WatchHub::new`].
     pub fn through_notify(
         handle: Handle,
-        tell: impl Fn(Vec<Signal>) + Send + Sync + 'static,
+        send: impl Fn(Vec<Signal>) + Send + Sync + 'static,
     ) -> Self {
         let notify = |sink| -> Box<dyn Backend> { Box::new(NotifyBackend::new(sink)) };
-        Self::open(handle, ExternalSources::default(), Box::new(tell), notify)
+        Self::open(handle, ExternalSources::default(), Box::new(send), notify)
     }
 
     /// Creates a hub with sources for watch commands and systemd; see [`WatchHub::new`].
     pub fn with_sources(
         handle: Handle,
         sources: ExternalSources,
-        tell: impl Fn(Vec<Signal>) + Send + Sync + 'static,
+        send: impl Fn(Vec<Signal>) + Send + Sync + 'static,
     ) -> Self {
         let inotify = |sink| -> Box<dyn Backend> { Box::new(InotifyBackend::new(sink)) };
-        let hub = Self::open(handle, sources, Box::new(tell), inotify);
+        let hub = Self::open(handle, sources, Box::new(send), inotify);
         hub.bound_trees(share_of_watches());
         let following = follow_mounts(Arc::clone(&hub.shared));
         hub.shared.keep_following(hub.shared.spawn(following));
@@ -141,10 +141,10 @@ impl WatchHub {
     fn open(
         handle: Handle,
         sources: ExternalSources,
-        tell: Box<dyn Fn(Vec<Signal>) + Send + Sync>,
+        send: Box<dyn Fn(Vec<Signal>) + Send + Sync>,
         backend: fn(Sink) -> Box<dyn Backend>,
     ) -> Self {
-        let (hub, hand) = Self::by_hand(handle, sources, tell, (Arc::new(HostFileSystem), backend));
+        let (hub, hand) = Self::by_hand(handle, sources, send, (Arc::new(HostFileSystem), backend));
         match hand.0.spawn() {
             Ok(thread) => hub.shared.set_thread(thread),
             Err(error) => hub.shared.breaks(&format!("no thread to walk paths: {error}")),
@@ -157,10 +157,10 @@ impl WatchHub {
     pub fn by_hand(
         handle: Handle,
         sources: ExternalSources,
-        tell: Box<dyn Fn(Vec<Signal>) + Send + Sync>,
+        send: Box<dyn Fn(Vec<Signal>) + Send + Sync>,
         (ground, backend): (Arc<dyn FileSystem>, impl FnOnce(Sink) -> Box<dyn Backend>),
     ) -> (Self, SteppedWorker) {
-        let shared = Arc::new(Shared::new(handle, sources, tell));
+        let shared = Arc::new(Shared::new(handle, sources, send));
         let weak = Arc::downgrade(&shared);
         let sink: Sink = Box::new(move |happenings| {
             weak.upgrade().is_some_and(|shared| shared.take_in(happenings))
@@ -292,13 +292,13 @@ impl Shared {
     pub(super) fn new(
         handle: Handle,
         sources: ExternalSources,
-        tell: Box<dyn Fn(Vec<Signal>) + Send + Sync>,
+        send: Box<dyn Fn(Vec<Signal>) + Send + Sync>,
     ) -> Self {
         Self {
             state: Mutex::default(),
             wake: Condvar::new(),
             thread: Mutex::default(),
-            tell,
+            send,
             handle,
             sources,
             progress: AtomicU64::new(0),
@@ -323,7 +323,7 @@ impl Shared {
     /// Reports that the hub has failed as a whole; the receiver makes another hub.
     pub(super) fn breaks(&self, why: &str) {
         let state = self.lock();
-        self.tell(&state, vec![Signal::Broken(why.to_owned())]);
+        self.send(&state, vec![Signal::Broken(why.to_owned())]);
     }
 
     /// Walks every path again.
@@ -363,9 +363,9 @@ impl Shared {
 
     /// Reports signals. The caller holds the lock, so that the signals of one vertex stay in order and none follows a
     /// disarm.
-    pub(super) fn tell(&self, state: &WatchIndex, signals: Vec<Signal>) {
+    pub(super) fn send(&self, state: &WatchIndex, signals: Vec<Signal>) {
         if !signals.is_empty() && !state.work.closed {
-            (self.tell)(signals);
+            (self.send)(signals);
         }
     }
 
@@ -377,7 +377,7 @@ impl Shared {
             state.take_in(*happening, &mut signals);
         }
         let (news, work) = (!signals.is_empty(), !state.work.is_empty());
-        self.tell(&state, signals);
+        self.send(&state, signals);
         drop(state);
         if work {
             self.wake.notify_one();
@@ -386,14 +386,14 @@ impl Shared {
     }
 
     /// Reports a signal of a timer or command task, unless its vertex was armed again.
-    pub(super) fn tell_for(&self, owner: SourceOwner, signal: fn(VertexId) -> Signal) {
+    pub(super) fn signal_source(&self, owner: SourceOwner, signal: fn(VertexId) -> Signal) {
         let state = self.lock();
         if !state.is_armed(owner) {
             return;
         }
         let mut signals = Vec::new();
-        state.tell(owner.vertex, signal, &mut signals);
-        self.tell(&state, signals);
+        state.send(owner.vertex, signal, &mut signals);
+        self.send(&state, signals);
     }
 
     /// Updates the state of a watch command, from its task.

@@ -312,7 +312,7 @@ impl WatchIndex {
                 // New permissions may also allow an operation that was denied on the leaves.
                 (false, Some(route)) => {
                     for leaf in route.leaves.values() {
-                        self.tell_leaf(leaf, Signal::Suspect, signals, LINKS);
+                        self.signal_leaf(leaf, Signal::Suspect, signals, LINKS);
                     }
                 }
             }
@@ -320,14 +320,14 @@ impl WatchIndex {
         for id in &directory.ends {
             let Some(route) = self.routes.get(id) else { continue };
             if let Some((name, leaf)) = route.leaves.get_key_value(name) {
-                self.tell_leaf(leaf, Signal::Changed, signals, LINKS);
+                self.signal_leaf(leaf, Signal::Changed, signals, LINKS);
                 if structural {
                     work.looks.insert((*id, Arc::clone(name)));
                 }
             }
             if !name.is_empty() && !name.starts_with(TEMPORARY) {
                 for vertex in &route.below {
-                    self.tell(*vertex, Signal::Changed, signals);
+                    self.send(*vertex, Signal::Changed, signals);
                 }
                 if structural {
                     self.grow(*id, route, work);
@@ -337,7 +337,7 @@ impl WatchIndex {
     }
 
     /// Sends a signal to all vertices on a route.
-    pub(super) fn tell_route(
+    pub(super) fn signal_route(
         &self,
         route: RouteId,
         signal: fn(VertexId) -> Signal,
@@ -345,15 +345,15 @@ impl WatchIndex {
     ) {
         let Some(route) = self.routes.get(&route) else { return };
         for leaf in route.leaves.values() {
-            self.tell_leaf(leaf, signal, signals, LINKS);
+            self.signal_leaf(leaf, signal, signals, LINKS);
         }
         for vertex in &route.below {
-            self.tell(*vertex, signal, signals);
+            self.send(*vertex, signal, signals);
         }
     }
 
     /// Sends a signal to the vertices that wait for a path, also through symbolic links to it.
-    pub(super) fn tell_leaf(
+    pub(super) fn signal_leaf(
         &self,
         leaf: &Leaf,
         signal: fn(VertexId) -> Signal,
@@ -363,9 +363,9 @@ impl WatchIndex {
         for waiter in &leaf.waiters {
             match signal(waiter.vertex) {
                 Signal::Changed(_) if waiter.is_supplied => {
-                    self.tell(waiter.vertex, Signal::Supplied, signals);
+                    self.send(waiter.vertex, Signal::Supplied, signals);
                 }
-                _ => self.tell(waiter.vertex, signal, signals),
+                _ => self.send(waiter.vertex, signal, signals),
             }
         }
         if links == 0 {
@@ -373,14 +373,14 @@ impl WatchIndex {
         }
         for (route, name) in &leaf.links {
             if let Some(leaf) = self.routes.get(route).and_then(|route| route.leaves.get(name)) {
-                self.tell_leaf(leaf, signal, signals, links - 1);
+                self.signal_leaf(leaf, signal, signals, links - 1);
             }
         }
     }
 
     /// Sends a signal to one vertex, unless nothing was reported for its watch yet: the check after the first report
     /// covers the change.
-    pub(super) fn tell(
+    pub(super) fn send(
         &self,
         vertex: VertexId,
         signal: fn(VertexId) -> Signal,

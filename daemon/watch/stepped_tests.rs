@@ -64,7 +64,7 @@ impl Stage {
         let runtime = runtime.enable_time().start_paused(true).build().expect("a runtime");
         let (kernel, told) = (Kernel::default(), Arc::<Mutex<Vec<Signal>>>::default());
         let heard = Arc::clone(&told);
-        let tell = move |signals| heard.lock().expect("whole").extend(signals);
+        let send = move |signals| heard.lock().expect("whole").extend(signals);
         let made = kernel.clone();
         let backend = |sink| -> Box<dyn Backend> {
             made.with(|kernel| kernel.sink = Some(sink));
@@ -73,7 +73,7 @@ impl Stage {
         let handle = runtime.handle().clone();
         let parts = (Arc::new(HostFileSystem) as Arc<_>, backend);
         let (hub, hand) =
-            WatchHub::by_hand(handle, ExternalSources::default(), Box::new(tell), parts);
+            WatchHub::by_hand(handle, ExternalSources::default(), Box::new(send), parts);
         let directory = tempfile::tempdir().expect("a directory");
         Self { hub, hand, kernel, told, directory, runtime }
     }

@@ -364,7 +364,7 @@ impl Shared {
         let mut state = self.lock();
         let Some(followed) = state.units.0.get_mut(&bus) else { return };
         let concerned = followed.hear(happening);
-        self.tell_of_units(&state, &concerned, Signal::Changed);
+        self.signal_units(&state, &concerned, Signal::Changed);
     }
 
     /// Starts the queries of all units after a new subscription.
@@ -415,8 +415,8 @@ impl Shared {
         }
         followed.standing = Running::Yes;
         // Suspects come before `Established` signals: those vertices are checked anyway.
-        self.tell_of_units(&state, &suspect, Signal::Suspect);
-        self.tell_of_units(&state, &changed, Signal::Changed);
+        self.signal_units(&state, &suspect, Signal::Suspect);
+        self.signal_units(&state, &changed, Signal::Changed);
         self.judge_units(&mut state, &news);
     }
 
@@ -437,10 +437,10 @@ impl Shared {
         for vertex in vertices {
             state.judge(*vertex, &mut signals);
         }
-        self.tell(state, signals);
+        self.send(state, signals);
     }
 
-    fn tell_of_units(
+    fn signal_units(
         &self,
         state: &WatchIndex,
         vertices: &[VertexId],
@@ -448,8 +448,8 @@ impl Shared {
     ) {
         let mut signals = Vec::new();
         for vertex in vertices {
-            state.tell(*vertex, signal, &mut signals);
+            state.send(*vertex, signal, &mut signals);
         }
-        self.tell(state, signals);
+        self.send(state, signals);
     }
 }

@@ -62,7 +62,7 @@ pub(super) async fn tick(shared: Arc<Shared>, owner: SourceOwner, interval: Dura
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         ticks.tick().await;
-        shared.tell_for(owner, Signal::Changed);
+        shared.signal_source(owner, Signal::Changed);
     }
 }
 
@@ -110,7 +110,7 @@ pub(super) async fn listen(
                 let mut pace = Pace::default();
                 while stream.next().await {
                     drop_waiting(&mut *stream);
-                    shared.tell_for(owner, Signal::Changed);
+                    shared.signal_source(owner, Signal::Changed);
                     pace.rest().await;
                 }
                 stream.ended().await

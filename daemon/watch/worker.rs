@@ -222,7 +222,7 @@ impl Worker {
                     .is_some_and(|armed| armed.reported > Reported::Nothing),
                 Signal::Broken(_) => true,
             });
-            self.shared.tell(state, signals);
+            self.shared.send(state, signals);
             if state.retry.is_to_be_awaited() {
                 let task = self.shared.spawn(try_again(Arc::clone(&self.shared)));
                 self.shared.keep_following(task);
@@ -336,7 +336,7 @@ impl Worker {
             if differs || reason > Reason::Verify {
                 let signal =
                     if reason == Reason::Changed { Signal::Changed } else { Signal::Suspect };
-                state.tell_route(id, signal, &mut turn.signals);
+                state.signal_route(id, signal, &mut turn.signals);
                 let route = state.routes.get(&id);
                 let leaves = route.into_iter().flat_map(|route| route.leaves.keys());
                 turn.work.looks.extend(leaves.map(|name| (id, Arc::clone(name))));
@@ -379,7 +379,7 @@ impl Worker {
             }
             let known = state.routes.get(&leaf.0).and_then(|route| route.leaves.get(&leaf.1));
             if let Some(known) = known {
-                state.tell_leaf(known, Signal::Suspect, &mut turn.signals, LINKS);
+                state.signal_leaf(known, Signal::Suspect, &mut turn.signals, LINKS);
                 // The former target may have been the one that could not be watched.
                 state.concern_leaf(known, &mut turn.work.judge, LINKS);
             }
@@ -400,7 +400,7 @@ impl Worker {
         self.with(|state, turn| {
             if state.branch(vertex, route, &found.unwrap_or_default(), &mut turn.work) {
                 // Entries may have been created before the new directories were watched.
-                state.tell(vertex, Signal::Suspect, &mut turn.signals);
+                state.send(vertex, Signal::Suspect, &mut turn.signals);
             }
         });
     }

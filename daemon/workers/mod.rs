@@ -30,7 +30,7 @@ pub(crate) use reporting::recorders::sink;
 pub use reporting::sd_notify;
 pub use requests::handler::SetLog;
 pub use state::record_readers::readers;
-pub(crate) use state::store::tell_orphans;
+pub(crate) use state::store::log_ended_orphans;
 pub use world::{host_name, open_world, stored_exports, with_direct_world};
 
 use crate::api::event_data::Reason;
@@ -188,7 +188,7 @@ fn silence() -> Duration {
 }
 
 /// Records the start of the daemon, and that the last-good settings are used if the settings file was rejected.
-fn tell_start(teller: &Publisher, graph: &[PathBuf], settings_instead: Option<&str>) {
+fn record_start(teller: &Publisher, graph: &[PathBuf], settings_instead: Option<&str>) {
     teller.publish(session_start("run", graph));
     if let Some(why) = settings_instead {
         tracing::error!(event = "last_good_settings", "{why}");
@@ -207,7 +207,7 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
     let lock = state::lock::SharedStateLock::new(setup.state_directory.clone());
     let lease = (setup.lease)(lock.epoch());
     let (teller, stream) = setup.events;
-    tell_start(&teller, &setup.host.graph.paths, setup.settings_instead.as_deref());
+    record_start(&teller, &setup.host.graph.paths, setup.settings_instead.as_deref());
     let log_writer = LogWriter::new(&stream, setup.state_directory.clone(), setup.retention);
     let file = SettingsFile {
         read: setup.read_settings,

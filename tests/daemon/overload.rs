@@ -196,7 +196,7 @@ fn no_room_for_callers_is_said_and_passes() {
 
 /// `events` shows debug events on request.
 #[test]
-fn events_tell_what_helps_to_look_for_a_fault() {
+fn debug_events_have_the_details_of_a_fault() {
     let (host, daemon) = held(&[]);
     let follow = |words: &[&str]| {
         let mut command = host.bare(words);

@@ -102,7 +102,7 @@ fn accounts_are_made_repaired_and_removed() {
     assert!(log.contains("user[eve]") && !log.contains("canary5f1d9"), "{log}");
 
     host.write(GRAPH, ABSENT);
-    assert_eq!(host.systemctl("reload").code, Some(0), "{}", host.tell());
+    assert_eq!(host.systemctl("reload").code, Some(0), "{}", host.report());
     host.until("the accounts to be removed", || {
         host.run(&["sh", "-c", LOOK]).stdout.trim().is_empty()
     });

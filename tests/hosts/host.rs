@@ -95,11 +95,11 @@ impl Host {
 
     /// Waits for a state. A failure names the state and prints the journal.
     pub(crate) fn until(&self, what: &str, reached: impl FnMut() -> bool) {
-        assert!(within(PATIENCE, reached), "waited {PATIENCE:?} for {what}\n{}", self.tell());
+        assert!(within(PATIENCE, reached), "waited {PATIENCE:?} for {what}\n{}", self.report());
     }
 
     /// Returns the journal, the service status and the console for a failure message.
-    pub(crate) fn tell(&self) -> String {
+    pub(crate) fn report(&self) -> String {
         let journal = self.run(&["journalctl", "--no-pager", "-n", "60", "-o", "short-precise"]);
         let status = self.run(&["systemctl", "status", "--no-pager", "steadfast.service"]);
         if journal.stdout.is_empty() {

@@ -109,7 +109,7 @@ fn a_locale_is_generated_and_the_default() {
         GRAPH,
         "graph: g\nresources:\n  locale:\n    - {name: de_DE.UTF-8, state: absent}\n",
     );
-    assert_eq!(host.systemctl("reload").code, Some(0), "{}", host.tell());
+    assert_eq!(host.systemctl("reload").code, Some(0), "{}", host.report());
     host.until("the locale to be removed", || {
         let list = host.read("/etc/locale.gen").unwrap_or_default();
         let is_listed = list.lines().any(|line| line.starts_with("de_DE"));

@@ -143,7 +143,7 @@ fn kernel_settings_and_mounts_are_applied_and_repaired() {
             within(POLL, is_back),
             "{damage}\n{}\n{}",
             host.run(&["sh", "-c", LOOK]).stdout,
-            host.tell()
+            host.report()
         );
     }
 }
@@ -219,7 +219,7 @@ resources:
         host.read("/etc/cron.d/theirs").is_some()
             && host.run(&["findmnt", "/srv/missing"]).code == Some(0)
     };
-    assert!(within(POLL, is_healed), "{}", host.tell());
+    assert!(within(POLL, is_healed), "{}", host.report());
 }
 
 fn plan(host: &Host) -> (Option<i32>, String) {

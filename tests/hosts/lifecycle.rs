@@ -39,7 +39,7 @@ fn it_is_ready_only_after_the_first_graph_is_loaded() {
         systemctl is-active steadfast.service >/run/before || true
         cat /run/graph.yaml >&3";
     let answer = host.run(&["timeout", "60", "sh", "-euc", script]);
-    assert_eq!(answer.code, Some(0), "{}{}", answer.stderr, host.tell());
+    assert_eq!(answer.code, Some(0), "{}{}", answer.stderr, host.report());
     assert_eq!(host.read("/run/before").as_deref(), Some("activating\n"));
     host.until("the service to be ready", || host.property("ActiveState") == "active");
     host.until("the graph to be applied", || host.is_held());
@@ -49,7 +49,7 @@ fn it_is_ready_only_after_the_first_graph_is_loaded() {
 fn restart_is_another_daemon_on_the_same_state() {
     let host = Host::holding(ONE_FILE);
     let before = host.daemon();
-    assert_eq!(host.systemctl("restart").code, Some(0), "{}", host.tell());
+    assert_eq!(host.systemctl("restart").code, Some(0), "{}", host.report());
     assert_ne!(host.daemon(), before);
     assert_eq!(host.property("ActiveState"), "active");
     host.write("/etc/held", "drift");
@@ -115,7 +115,7 @@ fn a_broken_graph_fails_the_start_once() {
     assert_ne!(host.systemctl("start").code, Some(0));
     // A start that is to be repeated would be `activating` (auto-restart) here.
     assert_eq!(host.property("ActiveState"), "failed");
-    assert_eq!(host.property("ExecMainStatus"), "65", "{}", host.tell());
+    assert_eq!(host.property("ExecMainStatus"), "65", "{}", host.report());
     assert_eq!(host.property("NRestarts"), "0");
     let told = host.log().join("\n");
     assert!(told.contains(GRAPH) && told.contains("fiel"), "what is broken, and where:\n{told}");
@@ -130,7 +130,7 @@ fn a_second_daemon_is_refused_and_not_tried_again() {
     host.shell(&format!("{first} {GRAPH}"));
     assert_ne!(host.systemctl("start").code, Some(0));
     assert_eq!(host.property("ActiveState"), "failed");
-    assert_eq!(host.property("ExecMainStatus"), "75", "{}", host.tell());
+    assert_eq!(host.property("ExecMainStatus"), "75", "{}", host.report());
     assert_eq!(host.property("NRestarts"), "0");
     host.shell("systemctl is-active first.service");
 }
@@ -159,7 +159,7 @@ resources:
     assert!(
         within(prompt, || host.property("ActiveState") == "inactive"),
         "a second TERM waits like the first\n{}",
-        host.tell()
+        host.report()
     );
     assert!(!host.processes().iter().any(sleeper), "{:#?}", host.processes());
 }

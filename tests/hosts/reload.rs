@@ -11,14 +11,14 @@ fn reload_takes_a_changed_graph_without_another_daemon() {
     let daemon = host.daemon();
     let more = format!("{ONE_FILE}    - name: /etc/more\n      content: more\n");
     host.write(GRAPH, &more);
-    assert_eq!(host.systemctl("reload").code, Some(0), "{}", host.tell());
+    assert_eq!(host.systemctl("reload").code, Some(0), "{}", host.report());
     host.until("the new file", || host.read("/etc/more").as_deref() == Some("more"));
     host.until("the reload to be over", || host.property("ActiveState") == "active");
     assert_eq!(host.daemon(), daemon);
 
     // An undeclared file is forgotten, not deleted, and no longer repaired.
     host.write(GRAPH, ONE_FILE);
-    assert_eq!(host.systemctl("reload").code, Some(0), "{}", host.tell());
+    assert_eq!(host.systemctl("reload").code, Some(0), "{}", host.report());
     host.write("/etc/held", "drift");
     host.until("the old file to be held still", || host.is_held());
     assert_eq!(host.read("/etc/more").as_deref(), Some("more"));

@@ -79,7 +79,7 @@ fn the_recipes_work_with_the_real_tools() {
     host.shell("rm -f /etc/shop.conf");
     host.write(GRAPH, &graph.text.replace(line, "  db: { credential: db }"));
     let answer = host.systemctl("reload");
-    assert_eq!(answer.code, Some(0), "{}{}", answer.stderr, host.tell());
+    assert_eq!(answer.code, Some(0), "{}{}", answer.stderr, host.report());
     host.until("the credential to be used", || {
         host.read("/etc/shop.conf").as_deref() == Some("password=correct horse\n")
     });

@@ -38,7 +38,7 @@ impl Host {
     /// Runs `systemctl start`, which returns once the daemon is ready.
     pub(crate) fn start(&self) {
         let answer = self.systemctl("start");
-        assert_eq!(answer.code, Some(0), "systemctl start: {}\n{}", answer.stderr, self.tell());
+        assert_eq!(answer.code, Some(0), "systemctl start: {}\n{}", answer.stderr, self.report());
     }
 
     /// Runs start, stop, restart or reload on the service.

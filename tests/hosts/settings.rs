@@ -19,7 +19,7 @@ fn the_unit_takes_its_settings() {
     host.start();
     host.until("the graph to be applied", || host.is_held());
     let steadfast = |words: &[&str]| host.run(&[&["steadfast"], words].concat());
-    assert_eq!(steadfast(&["wait", "--timeout", "60"]).code, Some(0), "{}", host.tell());
+    assert_eq!(steadfast(&["wait", "--timeout", "60"]).code, Some(0), "{}", host.report());
     let status = steadfast(&["status"]);
     assert!(status.stdout.starts_with("host: converged"), "{}{}", status.stdout, status.stderr);
     assert_eq!(steadfast(&["check"]).stdout.lines().count(), 1);
@@ -47,7 +47,7 @@ fn the_unit_takes_its_settings() {
     let more = format!("{ONE_FILE}    - name: /etc/more\n      content: more\n");
     host.write("/srv/site/site.yaml", &more);
     host.until("the new file", || host.read("/etc/more").as_deref() == Some("more"));
-    assert_eq!(host.systemctl("reload").code, Some(0), "{}", host.tell());
+    assert_eq!(host.systemctl("reload").code, Some(0), "{}", host.report());
     assert_eq!(host.systemctl("stop").code, Some(0));
     assert!(told("\"event\":\"run_end\""), "the last event is recorded");
     assert!(host.read(GRAPH).is_none());
@@ -60,7 +60,7 @@ fn settings_that_are_refused_fail_the_start_once() {
     host.write(GRAPH, ONE_FILE);
     let refused = |says: &str| {
         assert_ne!(host.systemctl("start").code, Some(0));
-        assert_eq!(host.property("ExecMainStatus"), "65", "{}", host.tell());
+        assert_eq!(host.property("ExecMainStatus"), "65", "{}", host.report());
         assert_eq!(host.property("NRestarts"), "0");
         host.until(says, || host.log().join("\n").contains(says));
         host.shell("systemctl reset-failed steadfast.service");
@@ -85,5 +85,5 @@ fn the_settings_that_are_shipped_are_right() {
     host.start();
     host.until("the graph to be applied", || host.is_held());
     let wait = ["steadfast", "wait", "--timeout", "60"];
-    assert_eq!(host.run(&wait).code, Some(0), "{}", host.tell());
+    assert_eq!(host.run(&wait).code, Some(0), "{}", host.report());
 }

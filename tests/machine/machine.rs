@@ -74,7 +74,7 @@ impl Machine {
     /// Runs a shell script that must succeed; returns its output.
     pub(crate) fn shell(&mut self, script: &str) -> String {
         let answer = self.run(&format!("set -eu\n{script}"));
-        let journal = if answer.code == 0 { String::new() } else { self.tell() };
+        let journal = if answer.code == 0 { String::new() } else { self.report() };
         assert_eq!(answer.code, 0, "{script}\n{}{}\n{journal}", answer.stdout, answer.stderr);
         answer.stdout
     }
@@ -96,7 +96,7 @@ impl Machine {
                 return;
             }
             if Instant::now() > limit {
-                let journal = self.tell();
+                let journal = self.report();
                 panic!("{script}\nexpected:\n{expected}\nfound:\n{answer:?}\n{journal}");
             }
             sleep(Duration::from_millis(200));
@@ -125,7 +125,7 @@ impl Machine {
     }
 
     /// Returns the log of the service for the message of a failure.
-    fn tell(&mut self) -> String {
+    fn report(&mut self) -> String {
         let script =
             "journalctl --no-pager -n 60 -o short-precise -u steadfast; dmesg | tail -n 10";
         self.run(script).stdout

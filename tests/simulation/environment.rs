@@ -75,7 +75,7 @@ pub(crate) enum Event {
     /// The daemon is started.
     Start,
     /// Faults end here, for the rest of the run.
-    Calm,
+    FaultsEnd,
     /// The driver loop is pinged (`Look`); the oracle then judges the host (`Judge`).
     Look,
     Judge,
@@ -126,7 +126,7 @@ pub(crate) struct Stage {
     /// The paths that the calm-phase probe has changed, with the time.
     pub(crate) probed: BTreeMap<PathBuf, u64>,
     /// True while the delivery of file events is on the agenda.
-    pub(crate) telling: bool,
+    pub(crate) is_delivering: bool,
     /// Violations found during the run.
     pub(crate) wrong: Vec<String>,
 }
@@ -160,7 +160,7 @@ impl Stage {
             refused: BTreeSet::new(),
             owed_again: BTreeSet::new(),
             probed: BTreeMap::new(),
-            telling: false,
+            is_delivering: false,
             wrong: Vec::new(),
         }
     }

@@ -143,8 +143,8 @@ impl Life {
             stage.after(delay, Event::Hub { life });
         }
         let mut stage = lock(stage);
-        if !stage.world.queue.is_empty() && !stage.telling {
-            stage.telling = true;
+        if !stage.world.queue.is_empty() && !stage.is_delivering {
+            stage.is_delivering = true;
             let late = if stage.rough { stage.profile.late } else { 1 };
             let delay = stage.chance.within(0, late);
             if delay > 100 {
@@ -186,7 +186,7 @@ impl Life {
                 let _steps = (0..steps).take_while(is_busy).count();
                 self.works().walking = false;
             }
-            Event::FileEvents => self.tell(stage),
+            Event::FileEvents => self.deliver_events(stage),
             _ => {}
         }
     }
@@ -256,11 +256,11 @@ impl Life {
     }
 
     /// Delivers the kernel's file events to the hub; a rough profile loses some of them.
-    fn tell(&self, stage: &Shared) {
+    fn deliver_events(&self, stage: &Shared) {
         let mut events = Vec::new();
         {
             let mut stage = lock(stage);
-            stage.telling = false;
+            stage.is_delivering = false;
             let lost = if stage.rough { stage.profile.lost } else { 0 };
             let count = stage.world.queue.len() as u64;
             let count = stage.chance.within(count.min(1), count);
@@ -304,7 +304,7 @@ impl Life {
             stage.dead = false;
             here().restart();
             stage.take_in(&here(), Who::Us);
-            stage.telling = false;
+            stage.is_delivering = false;
             stage.world.close_watches();
             stage.heard.is_gone();
             let running = stage.running.iter().filter(|(_, count)| **count > 0);

@@ -177,8 +177,8 @@ fn every_planted_bug_is_caught() {
     let is_wanted = |planted: &&Planted| wanted.split(',').any(|w| planted.name.starts_with(w));
     let workshop = Workshop::new();
     let mut survivors = Vec::new();
-    tell("| bug | what is broken | runs until it is caught | by |");
-    tell("|---|---|---|---|");
+    print_line("| bug | what is broken | runs until it is caught | by |");
+    print_line("|---|---|---|---|");
     for planted in ALL.iter().filter(is_wanted) {
         let Planted { name, what, .. } = planted;
         let caught = workshop.catch(planted);
@@ -186,7 +186,7 @@ fn every_planted_bug_is_caught() {
             survivors.push(*name);
         }
         let (runs, by) = caught.unwrap_or_else(|| (0, "nobody".to_owned()));
-        tell(&format!("| {name} | {what} | {runs} | {by} |"));
+        print_line(&format!("| {name} | {what} | {runs} | {by} |"));
     }
     assert!(survivors.is_empty(), "nobody caught {survivors:?}");
 }
@@ -262,6 +262,6 @@ fn first_failure(said: &str, first: u64) -> (u64, String) {
 }
 
 #[expect(clippy::print_stdout, reason = "the table is for whoever started this by hand")]
-fn tell(line: &str) {
+fn print_line(line: &str) {
     println!("{line}");
 }

@@ -79,7 +79,7 @@ struct Player<'f> {
     since: Since,
     loaded: u64,
     events: u64,
-    calm_at: Option<u64>,
+    faults_ended_at: Option<u64>,
     /// The number of probes left: each changes something in the calm phase, and the daemon must repair the change.
     probes: u64,
     /// True until the operator has loaded the graph again.
@@ -111,7 +111,7 @@ impl<'f> Player<'f> {
             meddle(&mut stage, &machine);
         }
         stage.after(0, Event::Start);
-        stage.after(profile.rough_for, Event::Calm);
+        stage.after(profile.rough_for, Event::FaultsEnd);
         if profile.foreign > 0 {
             stage.after(profile.foreign, Event::Foreign);
         }
@@ -137,7 +137,7 @@ impl<'f> Player<'f> {
             since: Since::new(),
             loaded: 0,
             events: 0,
-            calm_at: None,
+            faults_ended_at: None,
             probes,
             reloads: false,
             good: None,
@@ -215,7 +215,7 @@ impl<'f> Player<'f> {
                     self.kill();
                 }
             }
-            Event::Calm => self.calm_down(),
+            Event::FaultsEnd => self.end_faults(),
             Event::Operator => self.operate(),
             Event::Look => self.ask(),
             Event::Judge => self.judge(),
@@ -370,7 +370,7 @@ impl<'f> Player<'f> {
         }
     }
 
-    fn calm_down(&mut self) {
+    fn end_faults(&mut self) {
         let mut stage = lock(&self.stage);
         stage.say(format_args!("from now on nothing goes wrong"));
         stage.rough = false;
@@ -384,7 +384,7 @@ impl<'f> Player<'f> {
                 |thing: &Thing| matches!(thing, Thing::Directory { path: p, .. } if p == path);
             shape.resources.values().any(|d| is_it(&d.thing) && !d.is_noop())
         });
-        self.calm_at = Some(stage.now());
+        self.faults_ended_at = Some(stage.now());
         stage.hurry();
         stage.after(5_000, Event::Look);
         self.reloads = !stage.profile.sweeps;
@@ -417,7 +417,7 @@ impl<'f> Player<'f> {
         let mut wrong = complaints(&stage, &self.shape, (&self.since, &kept));
         let at_work = self.at_work(&stage);
         let (now, changes) = (stage.now(), stage.heard.changes);
-        let calm_at = self.calm_at.expect("it is calm");
+        let faults_ended_at = self.faults_ended_at.expect("it is calm");
         if let Some((since, before)) = &mut self.good {
             // The last change can be reported a moment after the host is as declared.
             if *before.get_or_insert(changes) != changes {
@@ -438,7 +438,7 @@ impl<'f> Player<'f> {
                 self.good = Some((now, None));
             }
         }
-        if now > calm_at + PATIENCE {
+        if now > faults_ended_at + PATIENCE {
             stage.wrong.append(&mut wrong);
             stage.wrong.extend(at_work);
         }

@@ -79,8 +79,8 @@ impl Ears {
     }
 
     pub(crate) fn with(sources: ExternalSources) -> Self {
-        Self::over(&std::env::temp_dir(), |handle, tell| {
-            WatchHub::with_sources(handle, sources, tell)
+        Self::over(&std::env::temp_dir(), |handle, sink| {
+            WatchHub::with_sources(handle, sources, sink)
         })
     }
 
@@ -105,8 +105,8 @@ impl Ears {
             .expect("a runtime");
         let notes = Arc::new(Notes::default());
         let told = Arc::clone(&notes);
-        let tell = move |signals| told.take_in(signals);
-        let hub = hub(runtime.handle().clone(), Box::new(tell));
+        let sink = move |signals| told.take_in(signals);
+        let hub = hub(runtime.handle().clone(), Box::new(sink));
         let directory = tempfile::tempdir_in(place).expect("a directory");
         let sentinel = tempfile::tempdir().expect("a directory");
         Self { hub, notes, _runtime: runtime, directory, sentinel }

@@ -102,7 +102,7 @@ impl Recording {
     }
 
     /// Records an event without waiting.
-    pub(in crate::cli) fn tell(&self, happening: NewEvent) {
+    pub(in crate::cli) fn record(&self, happening: NewEvent) {
         let mut record = self.lock();
         if happening.level <= Level::Debug && !record.records_debug() {
             return;
@@ -188,7 +188,7 @@ impl Observer for Recorded {
     fn hear(&mut self, news: &Notification<'_>) {
         self.audience.hear(news);
         if let Some(happening) = news.to_event() {
-            self.recording.tell(happening);
+            self.recording.record(happening);
         }
     }
 

@@ -35,7 +35,7 @@ pub(in crate::cli) fn set_up(log: Log, level: Option<&str>, process: Process) ->
         Process::Daemon => Bounds::of_daemon(),
         Process::Command => Bounds::of_command(log == Log::Journald),
     };
-    log_queue::set_up(bounds, tell_dropped);
+    log_queue::set_up(bounds, log_dropped);
     let usual = || EnvFilter::new(level.unwrap_or("info"));
     let named = std::env::var("STEADFAST_LOG").ok().filter(|words| !words.is_empty());
     let named = named.map(|words| filter(&words)).transpose().unwrap_or_else(|why| {
@@ -167,7 +167,7 @@ fn journal_or_here() -> Log {
 }
 
 /// Logs the number of dropped lines.
-fn tell_dropped(number: u64) {
+fn log_dropped(number: u64) {
     let lines = count(usize::try_from(number).unwrap_or(usize::MAX), "line");
     tracing::error!(
         event = "log",

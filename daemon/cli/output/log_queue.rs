@@ -79,7 +79,7 @@ type TellDropped = fn(u64);
 pub(in crate::cli) struct LogQueue {
     bounds: Bounds,
     write: Write,
-    tell_dropped: TellDropped,
+    log_dropped: TellDropped,
     state: Mutex<State>,
     /// Notified when there is a line to write.
     more: Condvar,
@@ -155,13 +155,9 @@ thread_local! {
 }
 
 impl LogQueue {
-    pub(in crate::cli) fn new(
-        bounds: Bounds,
-        write: Write,
-        tell_dropped: TellDropped,
-    ) -> Arc<Self> {
+    pub(in crate::cli) fn new(bounds: Bounds, write: Write, log_dropped: TellDropped) -> Arc<Self> {
         let (state, more, written) = (Mutex::default(), Condvar::new(), Condvar::new());
-        Arc::new(Self { bounds, write, tell_dropped, state, more, written })
+        Arc::new(Self { bounds, write, log_dropped, state, more, written })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -244,7 +240,7 @@ impl LogQueue {
     fn write_entry(&self, entry: &Entry) {
         match entry {
             Entry::Line(line) => (self.write)(line),
-            Entry::Dropped(number) => (self.tell_dropped)(*number),
+            Entry::Dropped(number) => (self.log_dropped)(*number),
         }
     }
 
@@ -300,14 +296,14 @@ impl LogQueue {
 static QUEUE: OnceLock<Arc<LogQueue>> = OnceLock::new();
 
 /// Creates the queue of this process. A second call in one process (tests) has no effect.
-pub(in crate::cli) fn set_up(bounds: Bounds, tell_dropped: TellDropped) {
+pub(in crate::cli) fn set_up(bounds: Bounds, log_dropped: TellDropped) {
     QUEUE.get_or_init(|| {
         let journal = JournalSocket::default();
         let write = move |line: &LogLine| match line {
             LogLine::Stderr(bytes) => write_stderr(bytes),
             LogLine::Journal(entry) => journal.send(entry),
         };
-        LogQueue::new(bounds, Box::new(write), tell_dropped)
+        LogQueue::new(bounds, Box::new(write), log_dropped)
     });
 }
 

@@ -68,7 +68,7 @@ fn alone(order: StateCommand, args: &args::Resources) -> Result<Vec<String>, Exi
         says.push(format!("{name} {words}"));
     }
     store.commit(&entries).map_err(refuse)?;
-    alone.tell(deeds.iter().map(events::done));
+    alone.record(deeds.iter().map(events::done));
     Ok(says)
 }
 

@@ -184,6 +184,6 @@ fn alone(what: Maintenance, directory: &Path) -> Result<Vec<String>, Exit> {
         error(plain(&why), Some("nothing was changed"));
         Exit::State
     })?;
-    alone.tell(events::maintenance_event(what, &done));
+    alone.record(events::maintenance_event(what, &done));
     Ok(done)
 }

@@ -54,19 +54,19 @@ fn rows() -> Vec<ResourceStatus> {
 /// Creates a view with a status and a list.
 fn view(colour: bool) -> View {
     let mut view = View::new(colour);
-    tell(&mut view, About::Status, status(HostStatus::Failed));
+    show(&mut view, About::Status, status(HostStatus::Failed));
     list(&mut view, rows(), 3);
     view
 }
 
-fn tell(view: &mut View, about: About, data: impl Into<Data>) {
+fn show(view: &mut View, about: About, data: impl Into<Data>) {
     let query = view.questions().into_iter().find(|query| query.about == about);
     let ask = query.map_or(Request::Workers, |query| query.ask);
     view.hear(PollResult { about, ask, answer: Ok(vec![data.into()]) });
 }
 
 fn list(view: &mut View, rows: Vec<ResourceStatus>, total: usize) {
-    tell(view, About::List, List { rows, total });
+    show(view, About::List, List { rows, total });
 }
 
 fn shown(view: &mut View, columns: u16, lines: u16) -> Terminal<TestBackend> {
@@ -263,7 +263,7 @@ fn a_refused_graph_is_said() {
     let full = "web.yaml:7:3: unknown key \u{1b}`pth`".to_owned();
     let refused = GraphRejection { rejected_for: 61, reason: full.clone(), details: full };
     let status = Status { rejected: Some(refused), ..status(HostStatus::Converged) };
-    tell(&mut view, About::Status, status);
+    show(&mut view, About::Status, status);
     let says = "the current graph file was rejected 1 min ago: web.yaml:7:3: unknown key";
     let all = lines(&mut view);
     assert!(all[2].starts_with(says) && !all[2].contains('\u{1b}'), "{all:#?}");
@@ -289,7 +289,7 @@ fn pending_changes_are_shown_before_a_resume() {
     };
     let found =
         Inspections { items: (0..50).map(of).collect(), skipped: 0, ..Inspections::default() };
-    tell(&mut view, About::Diff, found);
+    show(&mut view, About::Diff, found);
     let all = lines(&mut view);
     assert!(all.contains(&"pending changes after a resume".to_owned()), "{all:#?}");
     assert!(all.contains(&"file[0]".to_owned()) && all.contains(&"resume? y/n".to_owned()));
@@ -343,7 +343,7 @@ fn a_diff_is_shown() {
         ..Inspection::default()
     };
     let found = Inspections { items: vec![found], skipped: 0, ..Inspections::default() };
-    tell(&mut view, About::Diff, found);
+    show(&mut view, About::Diff, found);
     let all = lines(&mut view);
     let at = all.iter().position(|line| line == "svc[nginx]: differences").expect("a title");
     assert_eq!(all[at + 1..at + 5], ["svc[nginx]", "  content", "    -is\\u{7}", "    +shall"]);
@@ -363,7 +363,7 @@ fn a_daemon_that_is_gone_is_said() {
         "{all:?}"
     );
     assert!(all.iter().any(|line| line.starts_with("failed    pkg[nginx]")));
-    tell(&mut view, About::Status, status(HostStatus::Converged));
+    show(&mut view, About::Status, status(HostStatus::Converged));
     assert!(!lines(&mut view).iter().any(|line| line.contains("is outdated")));
     let mut empty = View::new(false);
     let answer = Err("no daemon listens at /run/x".to_owned());

@@ -152,7 +152,7 @@ impl Validator<'_> {
         if ties.len() > written {
             let added: Vec<DraftEdge> =
                 ties.iter().filter(|t| t.because.is_some()).copied().collect();
-            self.tell_origins(&added);
+            self.record_origins(&added);
         }
     }
 

@@ -146,7 +146,7 @@ impl Validator<'_> {
     }
 
     /// Records the origins of edges, if the options ask for them.
-    pub(in crate::config) fn tell_origins(&mut self, ties: &[DraftEdge]) {
+    pub(in crate::config) fn record_origins(&mut self, ties: &[DraftEdge]) {
         if !self.wants_origins {
             return;
         }
@@ -167,7 +167,7 @@ impl Validator<'_> {
         self.lead_through_inactive();
         let mut ties = std::mem::take(&mut self.ties);
         ties.sort_by_key(|tie| (tie.from, tie.to));
-        self.tell_origins(&ties);
+        self.record_origins(&ties);
         ties.dedup_by(|later, kept| {
             let same = (later.from, later.to) == (kept.from, kept.to);
             kept.notify |= same && later.notify;

@@ -136,7 +136,11 @@ impl Driver {
             let pause = Some(PauseRecord { reason: reason.clone(), until_unix, lasts });
             entries.push(Entry::ResourcePause { identity: self.graph.identity(id), pause });
             let identity = self.graph.name(id);
-            self.notifier.tell(&Notification::ResourcePaused { identity, reason: &reason, limit });
+            self.notifier.notify(&Notification::ResourcePaused {
+                identity,
+                reason: &reason,
+                limit,
+            });
             self.commands.pauses.each.insert(id, PausedResource { until, reason });
         }
         self.pass_pauses_to_engine(false);
@@ -169,7 +173,7 @@ impl Driver {
             if self.commands.pauses.each.remove(&id).is_some() {
                 entries
                     .push(Entry::ResourcePause { identity: self.graph.identity(id), pause: None });
-                self.notifier.tell(&Notification::ResourceResumed(self.graph.name(id)));
+                self.notifier.notify(&Notification::ResourceResumed(self.graph.name(id)));
             }
         }
         self.pass_pauses_to_engine(false);

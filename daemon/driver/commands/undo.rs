@@ -269,7 +269,7 @@ impl Driver {
     /// Finishes an undo: reports it, and applies renames that waited for its end.
     pub(in crate::driver) fn undone(&mut self, resource: &str, deeds: &[AuditEntry]) {
         self.commands.undos.end(resource);
-        self.tell_done(deeds);
+        self.notify_done(deeds);
         // The source of events may take the change for one of our own.
         if let Some(id) = self.graph.number(resource).filter(|id| self.graph.get(*id).is_some()) {
             self.turn(Event::Suspect(self.graph.groups().leader(id)));

@@ -151,7 +151,7 @@ impl Driver {
     /// Rejects a graph: the running graph stays.
     pub(in crate::driver) fn refuse(&mut self, why: LoadError) {
         let text = why.to_string();
-        self.notifier.tell(&Notification::Rejected(&text));
+        self.notifier.notify(&Notification::Rejected(&text));
         if self.settings.one_shot {
             drop(self.mode.end_start());
             self.one_shot.rejection = Some(text);

@@ -19,7 +19,7 @@ impl Driver {
         for (id, restored) in recall.iter().filter(|(_, r)| r.interrupted) {
             if let Some(entry) = self.graph.waiting(*id) {
                 let identity = &entry.identity;
-                self.notifier.tell(&Notification::InterruptedBefore { identity });
+                self.notifier.notify(&Notification::InterruptedBefore { identity });
             }
             if let Some(entry) = self.graph.waiting(*id)
                 && entry.resource.traits().on_interrupt == OnInterrupt::Skip

@@ -187,7 +187,7 @@ impl Driver {
     }
 
     /// Reports the outcome of each member.
-    pub(in crate::driver) fn tell_parts(&mut self, run: RunId, live: &ActiveRun) {
+    pub(in crate::driver) fn notify_members(&mut self, run: RunId, live: &ActiveRun) {
         let (took, class, is_contended) = (live.took, live.class, live.is_contended);
         let run = RunRef { number: run.0, cause: live.cause };
         let parts = &live.parts;
@@ -196,7 +196,7 @@ impl Driver {
                 Some(Outcome::Changed(notes)) => {
                     self.note_changed(part.id, class);
                     let (identity, differences) = (&*part.identity, part.differences.as_slice());
-                    self.notifier.tell(&Notification::Changed {
+                    self.notifier.notify(&Notification::Changed {
                         identity,
                         differences,
                         notes,
@@ -205,19 +205,19 @@ impl Driver {
                         run,
                         is_contended,
                     });
-                    self.tell_removed(part.id, true);
+                    self.notify_removed(part.id, true);
                 }
                 Some(Outcome::Unchanged) => {
-                    self.notifier.tell(&Notification::Unchanged(&part.identity))
+                    self.notifier.notify(&Notification::Unchanged(&part.identity))
                 }
                 Some(Outcome::Failed { trouble, .. }) => {
                     let identity = &*part.identity;
                     self.runs.metrics.note_failure(identity);
-                    self.notifier.tell(&Notification::RunFailed { identity, trouble, run });
+                    self.notifier.notify(&Notification::RunFailed { identity, trouble, run });
                 }
                 Some(Outcome::Interrupted) | None => {
                     self.notifier
-                        .tell(&Notification::Interrupted { identity: &part.identity, run });
+                        .notify(&Notification::Interrupted { identity: &part.identity, run });
                 }
             }
         }

@@ -150,12 +150,12 @@ impl Driver {
             one.well_since = None;
             self.runs.split.is_due = true;
             self.runs.split.look_at.get_or_insert_with(|| Instant::now() + LOOK);
-            self.notifier.tell(&Notification::GroupSplit { identity: self.graph.name(id), why });
+            self.notifier.notify(&Notification::GroupSplit { identity: self.graph.name(id), why });
         }
     }
 
     /// Lets healthy members rejoin, and gives changed groups to the engine.
-    pub(in crate::driver) fn tend_groups(&mut self, now: Instant) {
+    pub(in crate::driver) fn rejoin_members(&mut self, now: Instant) {
         if self.runs.split.look_at.is_some_and(|at| at <= now) {
             self.look_who_is_well(now);
         }
@@ -183,7 +183,7 @@ impl Driver {
                 one.is_apart = false;
                 self.runs.split.is_due = true;
                 self.runs.members.insert(id, MemberStates::Fine);
-                self.notifier.tell(&Notification::GroupJoined(self.graph.name(id)));
+                self.notifier.notify(&Notification::GroupJoined(self.graph.name(id)));
             }
         }
         let some = self.runs.split.each.values().any(|one| one.is_apart);

@@ -14,9 +14,9 @@ impl Driver {
     ) {
         let replies = self.journal.answered(tickets, refused);
         if let Some(why) = refused.filter(|_| replies.has_failed) {
-            self.notifier.tell(&Notification::StateWriteFailed(why));
+            self.notifier.notify(&Notification::StateWriteFailed(why));
         }
-        self.tell_done(&replies.done);
+        self.notify_done(&replies.done);
         for event in replies.events {
             self.turn(event);
         }
@@ -26,9 +26,9 @@ impl Driver {
     }
 
     /// Reports durable audit entries, even if their client has gone.
-    pub(in crate::driver) fn tell_done(&mut self, done: &[AuditEntry]) {
+    pub(in crate::driver) fn notify_done(&mut self, done: &[AuditEntry]) {
         for deed in done {
-            self.notifier.tell(&Notification::Done(deed));
+            self.notifier.notify(&Notification::Done(deed));
         }
     }
 

@@ -23,14 +23,14 @@ const NAMED: usize = 5;
 impl Driver {
     pub(super) fn notify(&mut self, notice: Notice) {
         match notice {
-            Notice::Loaded { .. } => self.tell_loaded(),
+            Notice::Loaded { .. } => self.notify_loaded(),
             Notice::SwapWaits(_) if self.graph.is_regrouping() => {}
             Notice::SwapWaits(ids) => {
                 self.note_taken(&ids);
                 let ids = self.all_concerned(&ids);
                 if let Some((_, change)) = self.graph.change() {
                     let waits = names(&self.graph, &ids);
-                    self.notifier.tell(&Notification::Loading { waits, change });
+                    self.notifier.notify(&Notification::Loading { waits, change });
                 }
             }
             Notice::SwapRefused => {
@@ -40,17 +40,17 @@ impl Driver {
                 self.graph.drop_pending();
                 self.refuse(LoadError::Stopping);
             }
-            Notice::Ran(id, run, outcome) => self.tell_ran(id, run, outcome),
+            Notice::Ran(id, run, outcome) => self.notify_run_ended(id, run, outcome),
             Notice::CheckFailed(id, run) => {
                 let cause = self.runs.active.get(&run).map_or("", |live| live.cause);
-                self.tell_trouble(id, RunRef { number: run.0, cause });
+                self.notify_run_failed(id, RunRef { number: run.0, cause });
             }
-            Notice::Asking(id, _) => self.tell_asking(id),
-            Notice::Excused(id, _) => self.tell_excused(id),
-            Notice::Retrying(id, at) => self.tell_retrying(id, at),
-            Notice::Failed(id) => self.tell_failed(id),
-            Notice::Recovered(id) => self.tell_recovered(id),
-            Notice::Held(id, holding) => self.tell_held(id, holding),
+            Notice::Asking(id, _) => self.notify_asking(id),
+            Notice::Excused(id, _) => self.notify_excused(id),
+            Notice::Retrying(id, at) => self.notify_retrying(id, at),
+            Notice::Failed(id) => self.notify_failed(id),
+            Notice::Recovered(id) => self.notify_recovered(id),
+            Notice::Held(id, holding) => self.notify_held(id, holding),
             Notice::Contended { .. }
             | Notice::StillContended { .. }
             | Notice::ContentionEnded(_)
@@ -58,59 +58,59 @@ impl Driver {
             | Notice::RepairsResumed => self.notify_contention(&notice),
             Notice::Stuck(id, _) => {
                 for id in self.runs.concerned(self.graph.groups(), id) {
-                    self.notifier.tell(&Notification::Stuck(self.graph.name(id)));
+                    self.notifier.notify(&Notification::Stuck(self.graph.name(id)));
                 }
             }
-            Notice::Diverged(id) => self.tell_diverged(id),
+            Notice::Diverged(id) => self.notify_diverged(id),
             Notice::Converged => {
                 self.runs.statistics.converged = Some(tokio::time::Instant::now());
                 self.runs.metrics.note_convergence();
                 let counts: Counts = self.counts();
                 let is_contended = std::mem::take(&mut self.notifier.contended_drift);
-                self.notifier.tell(&Notification::Converged { counts, is_contended });
+                self.notifier.notify(&Notification::Converged { counts, is_contended });
             }
             Notice::Pausing(ids) => {
                 let ids = self.all_concerned(&ids);
-                self.notifier.tell(&Notification::Pausing(names(&self.graph, &ids)));
+                self.notifier.notify(&Notification::Pausing(names(&self.graph, &ids)));
             }
             Notice::Paused => {
                 let ends_in = self.runtime.until(self.commands.pause_until);
                 self.notifier
-                    .tell(&Notification::Paused { reason: &self.commands.pause_reason, ends_in });
+                    .notify(&Notification::Paused { reason: &self.commands.pause_reason, ends_in });
             }
-            Notice::Resumed => self.notifier.tell(&Notification::Resumed),
+            Notice::Resumed => self.notifier.notify(&Notification::Resumed),
             Notice::PauseEnds(at) => {
                 let left = self.runtime.until(at);
-                self.notifier.tell(&Notification::PauseEnds(left));
+                self.notifier.notify(&Notification::PauseEnds(left));
             }
             Notice::Stopping(ids) => {
                 let ids = self.all_concerned(&ids);
-                self.notifier.tell(&Notification::Stopping(names(&self.graph, &ids)));
+                self.notifier.notify(&Notification::Stopping(names(&self.graph, &ids)));
             }
             Notice::Stopped(ids) => {
                 let ids = self.all_concerned(&ids);
-                self.notifier.tell(&Notification::Stopped(names(&self.graph, &ids)));
+                self.notifier.notify(&Notification::Stopped(names(&self.graph, &ids)));
             }
         }
     }
 
-    fn tell_loaded(&mut self) {
+    fn notify_loaded(&mut self) {
         // No change: the same graph with other groups. Arrivals and removals were reported before.
         let Some(change) = self.graph.loads.change.take() else { return };
         self.watches.search_missed(self.settings.sweep.is_some());
         // A later convergence belongs to the new graph.
         self.notifier.contended_drift = false;
         let graph = self.graph.graph();
-        self.notifier.tell(&Notification::Loaded { graph, change: &change });
+        self.notifier.notify(&Notification::Loaded { graph, change: &change });
     }
 
     /// Reports the first drift since convergence. Contended resources drift after each repair; the flag marks them.
-    fn tell_diverged(&mut self, id: VertexId) {
+    fn notify_diverged(&mut self, id: VertexId) {
         self.runs.statistics.converged = None;
         self.notifier.contended_drift = self.engine.is_contended(id);
         let first = self.runs.concerned(self.graph.groups(), id).first().copied().unwrap_or(id);
         let (identity, is_contended) = (self.graph.name(first), self.notifier.contended_drift);
-        self.notifier.tell(&Notification::Diverged { identity, is_contended });
+        self.notifier.notify(&Notification::Diverged { identity, is_contended });
     }
 
     fn notify_contention(&mut self, notice: &Notice) {
@@ -126,7 +126,7 @@ impl Driver {
                     Culprit::Unknown => ConflictCause::Unknown,
                 };
                 let identity = self.graph.name(self.runs.changed_last(self.graph.groups(), vertex));
-                self.notifier.tell(&Notification::Contended { identity, by, repairs });
+                self.notifier.notify(&Notification::Contended { identity, by, repairs });
                 self.split_contended(vertex);
             }
             Notice::StillContended { vertex, repairs, since } => {
@@ -138,7 +138,7 @@ impl Driver {
                 };
                 let lasts = Duration::from_nanos(self.now().0.saturating_sub(since.0));
                 let identity = self.graph.name(self.runs.changed_last(self.graph.groups(), vertex));
-                self.notifier.tell(&Notification::StillContended {
+                self.notifier.notify(&Notification::StillContended {
                     identity,
                     repairs,
                     lasts,
@@ -147,13 +147,13 @@ impl Driver {
             }
             Notice::ContentionEnded(id) => {
                 let id = self.runs.changed_last(self.graph.groups(), id);
-                self.notifier.tell(&Notification::ContentionEnded(self.graph.name(id)));
+                self.notifier.notify(&Notification::ContentionEnded(self.graph.name(id)));
             }
             Notice::RepairsSuspended { repairs, until } => {
                 let pause = self.runtime.until(until);
-                self.notifier.tell(&Notification::RepairsSuspended { repairs, pause });
+                self.notifier.notify(&Notification::RepairsSuspended { repairs, pause });
             }
-            Notice::RepairsResumed => self.notifier.tell(&Notification::RepairsResumed),
+            Notice::RepairsResumed => self.notifier.notify(&Notification::RepairsResumed),
             _ => {}
         }
     }
@@ -162,18 +162,18 @@ impl Driver {
         ids.iter().flat_map(|id| self.runs.concerned(self.graph.groups(), *id)).collect()
     }
 
-    fn tell_recovered(&mut self, id: VertexId) {
+    fn notify_recovered(&mut self, id: VertexId) {
         self.runs.statistics.note_right(id);
         self.runs.split.recovered(id);
         let is_contended = self.engine.is_contended(id);
         for id in self.graph.groups().members(&id) {
             self.runs.failures.remove(id);
             self.notifier
-                .tell(&Notification::Recovered { identity: self.graph.name(*id), is_contended });
+                .notify(&Notification::Recovered { identity: self.graph.name(*id), is_contended });
         }
     }
 
-    fn tell_asking(&mut self, id: VertexId) {
+    fn notify_asking(&mut self, id: VertexId) {
         let above = match self.engine.vertex_status(id) {
             Some(VertexStatus::Asking(above)) => above,
             // The parents have answered already, or answered before the end was durable.
@@ -182,22 +182,22 @@ impl Driver {
         let above = names(&self.graph, &above);
         for id in self.runs.concerned(self.graph.groups(), id) {
             self.notifier
-                .tell(&Notification::Asking { identity: self.graph.name(id), above: &above });
+                .notify(&Notification::Asking { identity: self.graph.name(id), above: &above });
         }
     }
 
-    fn tell_excused(&mut self, id: VertexId) {
+    fn notify_excused(&mut self, id: VertexId) {
         for id in self.runs.concerned(self.graph.groups(), id) {
-            self.notifier.tell(&Notification::Excused(self.graph.name(id)));
+            self.notifier.notify(&Notification::Excused(self.graph.name(id)));
         }
     }
 
-    fn tell_retrying(&mut self, id: VertexId, at: Tick) {
+    fn notify_retrying(&mut self, id: VertexId, at: Tick) {
         let (after, run) = (self.runtime.until(at), self.runs.statistics.failing(id));
         let is_contended = self.engine.is_contended(id);
         for id in self.runs.concerned(self.graph.groups(), id) {
             let (identity, trouble) = (self.graph.name(id), self.runs.failures.get(&id));
-            self.notifier.tell(&Notification::Retrying {
+            self.notifier.notify(&Notification::Retrying {
                 identity,
                 trouble,
                 after,
@@ -208,17 +208,17 @@ impl Driver {
         self.note_retry(id);
     }
 
-    pub(super) fn tell_started(&mut self, id: VertexId) {
+    pub(super) fn notify_started(&mut self, id: VertexId) {
         for id in self.graph.groups().members(&id) {
-            self.notifier.tell(&Notification::Started(self.graph.name(*id)));
+            self.notifier.notify(&Notification::Started(self.graph.name(*id)));
         }
     }
 
-    fn tell_same(&mut self, id: VertexId) {
-        self.notifier.tell(&Notification::Unchanged(self.graph.name(id)));
+    fn notify_unchanged(&mut self, id: VertexId) {
+        self.notifier.notify(&Notification::Unchanged(self.graph.name(id)));
     }
 
-    fn tell_ran(&mut self, id: VertexId, run: RunId, outcome: Outcome) {
+    fn notify_run_ended(&mut self, id: VertexId, run: RunId, outcome: Outcome) {
         let mut live = self.runs.active.remove(&run);
         // A later run may have removed the record of this run.
         if let Some(trouble) = live.as_mut().and_then(|live| live.trouble.take()) {
@@ -232,7 +232,7 @@ impl Driver {
             }
         }
         if let Some(live) = live.as_ref().filter(|live| !live.parts.is_empty()) {
-            self.tell_parts(run, live);
+            self.notify_members(run, live);
             return;
         }
         match outcome {
@@ -248,7 +248,7 @@ impl Driver {
                     Some(live) => (live.differences.as_slice(), live.notes.as_slice(), live.took),
                     None => (&[][..], &[][..], Duration::ZERO),
                 };
-                self.notifier.tell(&Notification::Changed {
+                self.notifier.notify(&Notification::Changed {
                     identity,
                     differences,
                     notes,
@@ -257,13 +257,13 @@ impl Driver {
                     run: ran,
                     is_contended,
                 });
-                self.tell_removed(id, true);
+                self.notify_removed(id, true);
             }
-            Outcome::Unchanged => self.tell_same(id),
-            Outcome::Failed { .. } => self.tell_trouble(id, ran),
+            Outcome::Unchanged => self.notify_unchanged(id),
+            Outcome::Failed { .. } => self.notify_run_failed(id, ran),
             Outcome::Interrupted => {
                 let identity = self.graph.name(id);
-                self.notifier.tell(&Notification::Interrupted { identity, run: ran });
+                self.notifier.notify(&Notification::Interrupted { identity, run: ran });
             }
         }
     }
@@ -276,19 +276,19 @@ impl Driver {
         }
     }
 
-    fn tell_trouble(&mut self, id: VertexId, run: RunRef) {
+    fn notify_run_failed(&mut self, id: VertexId, run: RunRef) {
         self.runs.statistics.note_failing(id, run);
         let unknown = Failure::new("the run failed without a reason");
         for id in self.runs.concerned(self.graph.groups(), id) {
             let trouble = self.runs.failures.get(&id).unwrap_or(&unknown);
             let identity = self.graph.name(id);
             self.runs.metrics.note_failure(identity);
-            self.notifier.tell(&Notification::RunFailed { identity, trouble, run });
+            self.notifier.notify(&Notification::RunFailed { identity, trouble, run });
         }
-        self.tell_stored_answer(id);
+        self.notify_stored_answer(id);
     }
 
-    fn tell_failed(&mut self, id: VertexId) {
+    fn notify_failed(&mut self, id: VertexId) {
         let mut waiting = (Vec::new(), 0);
         // A scan of all vertices for each failure costs too much when many fail at once.
         let few = self.engine.counts().failed <= 20;
@@ -306,13 +306,13 @@ impl Driver {
         for id in self.runs.concerned(self.graph.groups(), id) {
             let (identity, trouble) = (self.graph.name(id), self.runs.failures.get(&id));
             let waiting = waiting.clone();
-            self.notifier.tell(&Notification::Failed { identity, trouble, waiting, run });
+            self.notifier.notify(&Notification::Failed { identity, trouble, waiting, run });
         }
         self.part_who_failed(id);
     }
 
     /// Reports the progress: some running resources, and some waiting ones with one resource that each waits for.
-    pub(super) fn tell_progress(&mut self) {
+    pub(super) fn notify_progress(&mut self) {
         const SCANNED: usize = 2000;
         let live = self.runs.active.values().filter(|live| !live.look && !live.closing);
         let running = live.take(NAMED).map(|live| self.graph.name(live.vertex)).collect();
@@ -329,10 +329,10 @@ impl Driver {
             }
         }
         let counts = self.counts();
-        self.notifier.tell(&Notification::Progress(Progress { counts, running, waiting }));
+        self.notifier.notify(&Notification::Progress(Progress { counts, running, waiting }));
     }
 
-    fn tell_held(&mut self, id: VertexId, holding: HeldReason) {
+    fn notify_held(&mut self, id: VertexId, holding: HeldReason) {
         if holding == HeldReason::Operator {
             self.runs.statistics.note_undecided(id);
         }
@@ -357,7 +357,7 @@ impl Driver {
             {
                 continue;
             }
-            self.notifier.tell(&Notification::Held {
+            self.notifier.notify(&Notification::Held {
                 identity: &part.identity,
                 holding,
                 until,
@@ -373,7 +373,7 @@ impl Driver {
         if !parts.is_empty() {
             return;
         }
-        self.notifier.tell(&Notification::Held {
+        self.notifier.notify(&Notification::Held {
             identity: self.graph.name(id),
             holding,
             until,

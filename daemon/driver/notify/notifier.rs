@@ -22,7 +22,7 @@ impl Notifier {
     }
 
     /// Sends one notification.
-    pub(in crate::driver) fn tell(&mut self, notification: &Notification<'_>) {
+    pub(in crate::driver) fn notify(&mut self, notification: &Notification<'_>) {
         self.observer.hear(notification);
     }
 

@@ -96,7 +96,7 @@ impl Driver {
             if let Some(owned) = self.ownership.records.remove(&from) {
                 self.ownership.records.insert(Arc::clone(&to), owned);
             }
-            self.notifier.tell(&Notification::Undeclared {
+            self.notifier.notify(&Notification::Undeclared {
                 identity: &from,
                 message: &format!("renamed to {to}"),
                 removed: false,

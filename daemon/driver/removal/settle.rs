@@ -95,7 +95,7 @@ impl Driver {
         let former = self.ownership.former_objects(&self.graph, &installed.differs);
         let messages = std::mem::take(&mut self.ownership.pending_removals.messages);
         for (identity, says) in messages.into_iter().chain(former) {
-            self.notifier.tell(&Notification::Undeclared {
+            self.notifier.notify(&Notification::Undeclared {
                 identity: &identity,
                 message: &says,
                 removed: false,
@@ -153,7 +153,7 @@ impl Driver {
     }
 
     /// Reports a removal when its record is durable, or reports that the object was already gone.
-    pub(in crate::driver) fn tell_removed(&mut self, id: VertexId, was_there: bool) {
+    pub(in crate::driver) fn notify_removed(&mut self, id: VertexId, was_there: bool) {
         if self.graph.is_removed(id) {
             let identity = self.graph.identity(id);
             let spared = self.graph.get(id).and_then(|entry| entry.resource.left_alone_reason());
@@ -161,7 +161,7 @@ impl Driver {
                 if was_there { "removed from the host" } else { "was already absent; forgotten" };
             let says = spared.as_deref().unwrap_or(gone);
             let removed = was_there && spared.is_none();
-            self.notifier.tell(&Notification::Undeclared {
+            self.notifier.notify(&Notification::Undeclared {
                 identity: &identity,
                 message: says,
                 removed,

@@ -46,11 +46,11 @@ impl UndeclaredRecords {
 
 impl Driver {
     /// Reports a removal that waits for the next load.
-    fn tell_if_kept(&mut self, identity: &Arc<str>) {
+    fn notify_if_retained(&mut self, identity: &Arc<str>) {
         if self.ownership.keep_if_made_since(identity) {
             let message =
                 "was created while the new graph was waiting; `steadfast reload` removes it";
-            self.notifier.tell(&Notification::Undeclared { identity, message, removed: false });
+            self.notifier.notify(&Notification::Undeclared { identity, message, removed: false });
         }
     }
 
@@ -70,7 +70,7 @@ impl Driver {
         let removed_ids = self.graph.is_removed(id);
         let Some(identity) = self.graph.forget(id) else { return };
         if !removed_ids {
-            self.tell_if_kept(&identity);
+            self.notify_if_retained(&identity);
         }
         if !removed_ids && !self.ownership.forgets() {
             self.ownership.forget_vertex(id);

@@ -162,7 +162,7 @@ impl Driver {
                 if !look {
                     for member in self.graph.groups().members(&id) {
                         self.runs.failures.remove(member);
-                        self.notifier.tell(&Notification::Unchanged(self.graph.name(*member)));
+                        self.notifier.notify(&Notification::Unchanged(self.graph.name(*member)));
                     }
                     self.found_same(id);
                 }
@@ -208,7 +208,7 @@ impl Driver {
             let identity = self.graph.identity(id);
             self.journal.record_soon(Entry::Forget(identity));
             self.mark_removed(id);
-            self.tell_removed(id, false);
+            self.notify_removed(id, false);
         }
     }
 }

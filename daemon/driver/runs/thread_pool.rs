@@ -240,11 +240,11 @@ mod tests {
     /// The last job is always notified, with its result available.
     #[test]
     fn the_last_job_is_always_told() {
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let results = Arc::new(Mutex::new(0));
         let pool = pool(4, move || {
             // The test may be over.
-            let _told = tell.send(());
+            let _told = sender.send(());
         });
         for _ in 0..1000 {
             let results = Arc::clone(&results);
@@ -252,7 +252,7 @@ mod tests {
         }
         let mut calls = 0;
         while *results.lock().unwrap() < 1000 {
-            told.recv_timeout(Duration::from_secs(30)).expect("results lie there untold");
+            receiver.recv_timeout(Duration::from_secs(30)).expect("results lie there untold");
             calls += 1;
         }
         assert!(calls <= 1000, "at most once for each: {calls}");

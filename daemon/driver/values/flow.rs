@@ -168,7 +168,7 @@ impl Driver {
         match self.values.pack_of_run(&self.graph, self.runs.active.get(&run)) {
             Ok(parcel) => {
                 self.exchange(run, parcel);
-                self.tell_answer(run);
+                self.notify_answer(run);
                 CheckResult::Same
             }
             Err(trouble) => CheckResult::Unknown(trouble),
@@ -176,7 +176,7 @@ impl Driver {
     }
 
     /// Reports the answer of a probe, for the expressions of the graph.
-    fn tell_answer(&mut self, run: RunId) {
+    fn notify_answer(&mut self, run: RunId) {
         let Some(live) = self.runs.active.get(&run) else { return };
         let resource = live.resource();
         if !resource.sends_answers() {
@@ -185,12 +185,12 @@ impl Driver {
         let values = resource.sends();
         if !values.is_empty() {
             let identity = self.graph.name(live.vertex);
-            self.notifier.tell(&Notification::Answered { identity, values: &values });
+            self.notifier.notify(&Notification::Answered { identity, values: &values });
         }
     }
 
     /// Reports the last answer of a probe that has failed: also after a restart it stays in use.
-    pub(in crate::driver) fn tell_stored_answer(&mut self, id: VertexId) {
+    pub(in crate::driver) fn notify_stored_answer(&mut self, id: VertexId) {
         let Some(entry) = self.graph.get(id) else { return };
         // A single apply knows only the answers of its own probes.
         if self.settings.one_shot || !entry.resource.sends_answers() {
@@ -199,7 +199,7 @@ impl Driver {
         let values = self.values.stored_answer(&entry.identity, entry.definition);
         if !values.is_empty() {
             self.notifier
-                .tell(&Notification::Answered { identity: &entry.identity, values: &values });
+                .notify(&Notification::Answered { identity: &entry.identity, values: &values });
         }
     }
 

@@ -129,7 +129,7 @@ impl Driver {
     }
 
     /// Starts the due reads.
-    pub(in crate::driver) fn tend_rotated(&mut self, now: Instant) {
+    pub(in crate::driver) fn start_secret_reads(&mut self, now: Instant) {
         let settled = self.values.rotation.settling.take(now);
         if matches!(self.engine.mode(), Mode::Stopping | Mode::Stopped) {
             return;

@@ -37,7 +37,7 @@ impl Debounce {
 
 impl Driver {
     /// Delivers the events whose time is over.
-    pub(in crate::driver) fn tell_settled(&mut self, now: Instant) {
+    pub(in crate::driver) fn deliver_settled_events(&mut self, now: Instant) {
         for id in self.watches.debounce.take(now) {
             self.turn(Event::Changed(id));
         }

@@ -29,7 +29,7 @@ impl Driver {
         let rewatch = self.graph.get(id).is_none_or(|entry| entry.rewatch);
         if self.watches.note_failed(id, rewatch) {
             let identity = self.graph.name(id);
-            self.notifier.tell(&Notification::Unwatched { identity, why });
+            self.notifier.notify(&Notification::Unwatched { identity, why });
         }
         Event::Unwatched(id)
     }

@@ -27,7 +27,7 @@ impl Host {
         Self { engine: Engine::new(slots, false), now: 1, checks: 0, events: VecDeque::new() }
     }
 
-    fn tell(&mut self, event: Event) {
+    fn handle(&mut self, event: Event) {
         self.events.push_back(event);
         while let Some(event) = self.events.pop_front() {
             self.now += 1;
@@ -49,7 +49,7 @@ impl Host {
             | Action::Mute(_)
             | Action::Unmute(_)
             | Action::Forget(..)
-            | Action::Tell(_)
+            | Action::Notify(_)
             | Action::Begin(_)
             | Action::Apply(..)
             | Action::End(_)
@@ -59,7 +59,7 @@ impl Host {
 
     fn load(&mut self, graph: &Arc<Graph>) {
         let graph = Arc::clone(graph);
-        self.tell(Event::Swap(Swap { graph, recall: BTreeMap::new(), operator: false }));
+        self.notify(Event::Swap(Swap { graph, recall: BTreeMap::new(), operator: false }));
     }
 }
 
@@ -139,7 +139,7 @@ fn event(graph: &Arc<Graph>, vertex: u32) -> Duration {
     let before = host.checks;
     let times = 2000;
     let all = median(9, || {
-        timed(|| (0..times).for_each(|_| host.tell(Event::Changed(VertexId(vertex)))))
+        timed(|| (0..times).for_each(|_| host.handle(Event::Changed(VertexId(vertex)))))
     });
     assert_eq!(host.checks - before, 9 * u64::from(times), "one check for each event");
     all / times
@@ -189,7 +189,7 @@ fn swap_of_one(count: u32, differs: Differs, operator: bool) -> Duration {
         };
         let before = host.checks;
         let spent =
-            timed(|| host.tell(Event::Swap(Swap { graph, recall: BTreeMap::new(), operator })));
+            timed(|| host.handle(Event::Swap(Swap { graph, recall: BTreeMap::new(), operator })));
         assert!(host.checks - before <= 1, "what stays as it is is not looked at");
         spent
     })
@@ -200,11 +200,15 @@ fn resume(graph: &Arc<Graph>) -> Duration {
     let mut host = Host::new();
     host.load(graph);
     median(7, || {
-        host.tell(Event::Pause(Pause { drain: false, until: Tick(u64::MAX / 2), recorded: false }));
+        host.handle(Event::Pause(Pause {
+            drain: false,
+            until: Tick(u64::MAX / 2),
+            recorded: false,
+        }));
         for id in graph.order() {
-            host.tell(Event::Changed(*id));
+            host.handle(Event::Changed(*id));
         }
-        timed(|| host.tell(Event::Resume))
+        timed(|| host.handle(Event::Resume))
     })
 }
 

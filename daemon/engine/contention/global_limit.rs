@@ -55,7 +55,7 @@ impl Engine {
         self
     }
 
-    /// Changes the limit on repeated repairs in a minute; none disables the limit. an active suspension continues to
+    /// Changes the limit on repeated repairs in a minute; none disables the limit. An active suspension continues to
     /// its end.
     pub fn set_repair_limit(&mut self, limit: Option<u32>) {
         self.repair_limiter.limit = limit;
@@ -100,7 +100,7 @@ impl Engine {
         self.repair_limiter.recent.clear();
         self.repair_limiter.repeated = 0;
         if newly {
-            self.tell(Notice::RepairsSuspended { repairs, until });
+            self.notify(Notice::RepairsSuspended { repairs, until });
         }
     }
 
@@ -118,7 +118,7 @@ impl Engine {
     pub(crate) fn resume_repairs(&mut self) {
         if self.repair_limiter.until.is_some_and(|until| until <= self.now) {
             self.repair_limiter.until = None;
-            self.tell(Notice::RepairsResumed);
+            self.notify(Notice::RepairsResumed);
         }
     }
 }

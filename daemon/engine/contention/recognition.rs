@@ -123,7 +123,7 @@ impl Engine {
             if let Some(contention) = self.contentions.get_mut(&id) {
                 contention.not_before = contention.not_before.max(now.after(floor));
             }
-            self.calm_down(id);
+            self.end_if_quiet(id);
         }
         Vec::new()
     }
@@ -177,6 +177,6 @@ impl Engine {
             contention.doublings = 0;
             contention.not_before = now;
         }
-        self.calm_after(id, Meta::REVERSAL_WINDOW);
+        self.end_contention_after(id, Meta::REVERSAL_WINDOW);
     }
 }

@@ -55,7 +55,7 @@ pub(crate) struct Contention {
     /// The earliest time of the next repair of drift.
     pub(crate) not_before: Tick,
     /// The time at which the contention ends if nothing happens before.
-    pub(crate) calm_at: Tick,
+    pub(crate) ends_at: Tick,
     /// The culprit according to the last reversals alone.
     pub(crate) party: Option<Culprit>,
     /// The time of the last notice; none if nothing was reported yet.
@@ -117,7 +117,7 @@ impl Contention {
     pub(crate) fn map(&mut self, f: impl Fn(Tick) -> Tick) {
         self.since = self.since.map(&f);
         self.not_before = f(self.not_before);
-        self.calm_at = f(self.calm_at);
+        self.ends_at = f(self.ends_at);
     }
 
     /// Maps every moment in the past (repairs, and the last notice), for the comparison of states (see `ranked`).

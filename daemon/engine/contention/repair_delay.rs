@@ -128,7 +128,7 @@ impl Engine {
         }
         self.out.push(Action::Mute(id));
         if let Some(summary) = lasts {
-            self.tell_in_turn(id, summary);
+            self.notify_in_order(id, summary);
         }
         self.touch(id);
     }
@@ -168,25 +168,25 @@ impl Engine {
             scatter(u64::from(id.0) ^ definition ^ u64::from(contention.repairs)) % quarter.max(1);
         let jitter = if conflict == Conflict::Win { 0 } else { jitter };
         contention.not_before = now.after(wait.saturating_sub(Duration::from_nanos(jitter)));
-        self.calm_after(id, wait.max(Meta::REVERSAL_WINDOW));
+        self.end_contention_after(id, wait.max(Meta::REVERSAL_WINDOW));
     }
 
     /// Sets the time at which the contention ends: later than `quiet` from now.
-    pub(crate) fn calm_after(&mut self, id: VertexId, quiet: Duration) {
-        let calm_at = self.now.after(quiet + Duration::from_nanos(1));
+    pub(crate) fn end_contention_after(&mut self, id: VertexId, quiet: Duration) {
+        let ends_at = self.now.after(quiet + Duration::from_nanos(1));
         let Some(contention) = self.contentions.get_mut(&id) else { return };
-        let before = std::mem::replace(&mut contention.calm_at, calm_at);
-        self.timers.clear(before, id, Timer::Calm);
-        self.timers.set(calm_at, id, Timer::Calm);
+        let before = std::mem::replace(&mut contention.ends_at, ends_at);
+        self.timers.clear(before, id, Timer::ContentionEnd);
+        self.timers.set(ends_at, id, Timer::ContentionEnd);
         self.touch(id);
     }
 
     /// Ends the contention if nothing has changed the vertex for longer than it would have waited.
-    pub(crate) fn calm_down(&mut self, id: VertexId) {
+    pub(crate) fn end_if_quiet(&mut self, id: VertexId) {
         let now = self.now;
         let Some(vertex) = self.vertex(id).filter(|v| v.contended) else { return };
         let rests = vertex.phase == Phase::Resting && !vertex.causes.any() && !vertex.look;
-        if rests && self.contentions.get(&id).is_some_and(|contention| contention.calm_at <= now) {
+        if rests && self.contentions.get(&id).is_some_and(|contention| contention.ends_at <= now) {
             self.end_contention(id);
         }
     }
@@ -195,10 +195,10 @@ impl Engine {
     pub(crate) fn end_contention(&mut self, id: VertexId) {
         self.listen(id);
         let Some(contention) = self.contentions.remove(&id) else { return };
-        self.timers.clear(contention.calm_at, id, Timer::Calm);
+        self.timers.clear(contention.ends_at, id, Timer::ContentionEnd);
         let Some(vertex) = self.vertex_mut(id) else { return };
         if std::mem::take(&mut vertex.contended) && contention.reported.is_some() {
-            self.tell_in_turn(id, Notice::ContentionEnded(id));
+            self.notify_in_order(id, Notice::ContentionEnded(id));
         }
         self.touch(id);
     }

@@ -35,7 +35,7 @@ pub enum Action {
     /// Record that the daemon is paused until a moment, or no longer. The driver replies with `PauseSaved`.
     SavePause(Option<Tick>),
     /// Pass a notice on to the log, the status and all observers.
-    Tell(Notice),
+    Notify(Notice),
 }
 
 /// The start of a run.
@@ -219,6 +219,6 @@ pub enum HeldReason {
     UnknownUntil(VertexId),
     /// The vertex would be changed, and its maintenance window is closed.
     Window(WindowId),
-    /// A run was cut off, and the kind asks for the operator's permission (`retry_now`).
+    /// A run was cut off, and the kind asks for the operator's permission (`retry`).
     Operator,
 }

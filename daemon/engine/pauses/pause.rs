@@ -74,7 +74,7 @@ impl Engine {
         }
         let running = self.running();
         if !running.is_empty() {
-            self.tell(Notice::Pausing(running));
+            self.notify(Notice::Pausing(running));
         }
     }
 
@@ -89,7 +89,7 @@ impl Engine {
         if self.mode == Mode::Pausing && is_quiet && self.pause.unsaved == 0 {
             self.mode = Mode::Paused;
             self.said_converged = false;
-            self.tell(Notice::Paused);
+            self.notify(Notice::Paused);
         }
     }
 
@@ -135,7 +135,7 @@ impl Engine {
     pub(crate) fn pause_saved(&mut self) {
         self.pause.unsaved = self.pause.unsaved.saturating_sub(1);
         if self.pause.unsaved == 0 && std::mem::take(&mut self.pause.resumed) {
-            self.tell(Notice::Resumed);
+            self.notify(Notice::Resumed);
         }
     }
 
@@ -175,7 +175,7 @@ impl Engine {
         }
         if self.pause.warn_at.is_some_and(|at| at <= self.now) {
             self.pause.warn_at = None;
-            self.tell(Notice::PauseEnds(self.pause.until));
+            self.notify(Notice::PauseEnds(self.pause.until));
         }
         if self.pause.until <= self.now {
             self.resume();

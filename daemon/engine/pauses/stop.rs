@@ -29,7 +29,7 @@ impl Engine {
                 self.drop_pending();
                 self.shelve_queues();
                 let running = self.running();
-                self.tell(Notice::Stopping(running));
+                self.notify(Notice::Stopping(running));
             }
             None => return,
         }
@@ -73,6 +73,6 @@ impl Engine {
             cut_off.extend(stop.cut_off);
         }
         cut_off.sort_unstable();
-        self.tell(Notice::Stopped(cut_off));
+        self.notify(Notice::Stopped(cut_off));
     }
 }

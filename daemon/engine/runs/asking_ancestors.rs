@@ -171,7 +171,7 @@ impl Engine {
         vertex.excused = vertex.excused.saturating_add(1);
         vertex.causes.add(Causes::AGAIN);
         vertex.dirty_since = stamp;
-        self.tell_in_turn(id, Notice::Excused(id, run.id));
+        self.notify_in_order(id, Notice::Excused(id, run.id));
     }
 
     /// Counts the failure of the run: no ancestor differs.
@@ -180,7 +180,7 @@ impl Engine {
         let mut notices = if counts { self.record_outcome(id, &run, true) } else { Vec::new() };
         notices.push(self.fail(id));
         for notice in notices {
-            self.tell_in_turn(id, notice);
+            self.notify_in_order(id, notice);
         }
     }
 

@@ -96,7 +96,7 @@ impl Engine {
         vertex.failing = false;
         self.touch(id);
         self.diverge(id);
-        self.tell(Notice::Held(id, holding));
+        self.notify(Notice::Held(id, holding));
         if self.counts.failed > 0 {
             for below in self.all_after(id) {
                 self.attempt(below);

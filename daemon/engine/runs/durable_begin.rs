@@ -35,6 +35,6 @@ impl Engine {
         }
         self.release(id);
         let later = self.fail(id);
-        self.tell_in_turn(id, later);
+        self.notify_in_order(id, later);
     }
 }

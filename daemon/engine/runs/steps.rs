@@ -129,13 +129,13 @@ impl Engine {
         let Some(released) = self.release(id) else { return };
         if self.must_ask(id, released.stamp) {
             let asking = self.ask(id, &released, false);
-            self.tell_in_turn(id, asking);
-            self.tell_in_turn(id, Notice::CheckFailed(id, run));
+            self.notify_in_order(id, asking);
+            self.notify_in_order(id, Notice::CheckFailed(id, run));
             return;
         }
-        self.tell_in_turn(id, Notice::CheckFailed(id, run));
+        self.notify_in_order(id, Notice::CheckFailed(id, run));
         let later = self.fail(id);
-        self.tell_in_turn(id, later);
+        self.notify_in_order(id, later);
     }
 
     fn looked(&mut self, id: VertexId, verdict: RunVerdict, held: Option<HeldReason>) {
@@ -176,10 +176,10 @@ impl Engine {
             if vertex.meta.retryreset {
                 vertex.retries = 0;
             }
-            self.tell_in_turn(id, Notice::Recovered(id));
+            self.notify_in_order(id, Notice::Recovered(id));
         }
         self.ask_those_below(id);
-        self.calm_down(id);
+        self.end_if_quiet(id);
     }
 
     /// Records that a check found a difference, or could not decide.
@@ -309,7 +309,7 @@ impl Engine {
     fn close(&mut self, record: Record, station: Station, notices: Vec<Notice>) {
         if station == Station::Checking && record.paid.is_none() {
             for notice in notices {
-                self.tell_in_turn(record.vertex, notice);
+                self.notify_in_order(record.vertex, notice);
             }
             return;
         }
@@ -322,7 +322,7 @@ impl Engine {
         let mut earlier = self.closing.range_mut(..run).rev();
         match earlier.find(|(_, (vertex, _))| *vertex == id) {
             Some((_, (_, earlier))) => earlier.extend(notices),
-            None => self.out.extend(notices.into_iter().map(Action::Tell)),
+            None => self.out.extend(notices.into_iter().map(Action::Notify)),
         }
     }
 
@@ -339,7 +339,7 @@ impl Engine {
         vertex.retries = 0;
         vertex.doublings = 0;
         self.diverge(id);
-        self.tell(Notice::Held(id, holding));
+        self.notify(Notice::Held(id, holding));
     }
 
     /// Holds a vertex that differs outside of its window: neither converged nor failed.
@@ -351,13 +351,13 @@ impl Engine {
         let Some(vertex) = self.vertex_mut(id) else { return };
         let again = std::mem::replace(&mut vertex.phase, Phase::Held(HeldReason::Window(window)));
         debug_assert_eq!(again, Phase::Resting, "it has just been released");
-        self.tell(Notice::Held(id, HeldReason::Window(window)));
+        self.notify(Notice::Held(id, HeldReason::Window(window)));
     }
 
     /// Reports that the host is not as declared, once until it is converged again.
     pub(crate) fn diverge(&mut self, id: VertexId) {
         if std::mem::take(&mut self.said_converged) {
-            self.tell(Notice::Diverged(id));
+            self.notify(Notice::Diverged(id));
         }
     }
 }

@@ -122,7 +122,7 @@ impl Engine {
                 Timer::Poll => self.poll(id),
                 Timer::Deadline => self.deadline(id, at),
                 Timer::Backoff => self.backoff_over(id, at),
-                Timer::Calm => self.calm_down(id),
+                Timer::ContentionEnd => self.end_if_quiet(id),
                 Timer::Return if self.is_due_back(id, at) => self.not_returned(id),
                 Timer::Return => {}
             }
@@ -220,7 +220,7 @@ impl Engine {
         run.stuck = true;
         let run = run.id;
         self.diverge(id);
-        self.tell(Notice::Stuck(id, run));
+        self.notify(Notice::Stuck(id, run));
         self.touch(id);
         self.answer_askers(id, Stamp::CLEAR);
     }

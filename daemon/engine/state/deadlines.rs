@@ -17,7 +17,7 @@ pub(crate) enum Timer {
     /// A vertex delayed by contention or the repair limit may run.
     Backoff,
     /// A contention has been quiet for long enough.
-    Calm,
+    ContentionEnd,
     /// The cancelled run should have returned by now.
     Return,
 }

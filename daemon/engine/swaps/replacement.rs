@@ -22,7 +22,7 @@ const SETTLED: Stamp = Stamp(1);
 impl Engine {
     pub(crate) fn swap(&mut self, swap: Swap) {
         if matches!(self.mode, Mode::Stopping | Mode::Stopped) {
-            self.tell(Notice::SwapRefused);
+            self.notify(Notice::SwapRefused);
             return;
         }
         let until = self.pending.as_ref().map(|p| p.cancel_at.unwrap_or(self.now));
@@ -42,7 +42,7 @@ impl Engine {
         self.fire_swap();
         let waits = self.waits_for();
         if !waits.is_empty() {
-            self.tell(Notice::SwapWaits(waits));
+            self.notify(Notice::SwapWaits(waits));
         }
     }
 
@@ -80,7 +80,7 @@ impl Engine {
         // Not derived from the total before, which includes removed vertices that are stuck.
         let all = u32::try_from(swap.graph.len()).unwrap_or(u32::MAX);
         let kept = all.saturating_sub(added).saturating_sub(differ);
-        self.tell(Notice::Loaded { added, changed: differ, removed: gone, kept });
+        self.notify(Notice::Loaded { added, changed: differ, removed: gone, kept });
         true
     }
 
@@ -356,7 +356,7 @@ impl Engine {
             }
         }
         if load == AtLoad::WaitForOperator {
-            self.tell(Notice::Held(id, HeldReason::Operator));
+            self.notify(Notice::Held(id, HeldReason::Operator));
         }
         if owed {
             self.mark(id, Causes::OWED);

@@ -95,7 +95,7 @@ impl Engine {
 
     pub(crate) fn drop_pending(&mut self) {
         if self.thaw() {
-            self.tell(Notice::SwapRefused);
+            self.notify(Notice::SwapRefused);
         }
     }
 

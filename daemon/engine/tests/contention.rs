@@ -415,7 +415,7 @@ fn e20_looks_do_not_hold_off_who_gives_way() {
     sound(&world);
 }
 
-/// `yield`: a `retry_now` or a reload of the operator starts another attempt at once.
+/// `yield`: a `retry` or a reload of the operator starts another attempt at once.
 #[test]
 fn e20_the_operator_ends_a_contention() {
     for step in [Step::RetryNow(v(0)), Step::Swap { graph: 0, operator: true }] {

@@ -50,7 +50,7 @@ fn e11_what_is_in_doubt_is_unknown_with_whom_it_would_refresh() {
         let mut engine = planned(found);
         let told = engine.handle(Tick(3), Event::Doubt { vertex: v(1), until: v(0) });
         let notice = Notice::Held(v(1), HeldReason::UnknownUntil(v(0)));
-        assert!(told.contains(&Action::Tell(notice)), "{told:?}");
+        assert!(told.contains(&Action::Notify(notice)), "{told:?}");
         assert_eq!(engine.vertex_status(v(1)), Some(UNKNOWN));
         let run = run_of(&told, 2);
         drop(engine.handle(Tick(4), Event::Checked(run, RunVerdict::Differs)));

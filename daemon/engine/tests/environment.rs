@@ -418,7 +418,7 @@ impl World {
             }
             Action::Forget(id, _) => self.store.written.push_back(Entry::Forget(*id)),
             Action::SavePause(until) => self.store.written.push_back(Entry::Pause(*until)),
-            Action::Tell(notice) => self.hear(notice),
+            Action::Notify(notice) => self.hear(notice),
         }
     }
 

@@ -128,7 +128,7 @@ impl Books {
     fn announces(&mut self, event: &Event, actions: &[Action]) {
         if let Event::Durable(run) = event
             && let Some((_, id, outcome, true)) = self.durable_now
-            && !actions.contains(&Action::Tell(Notice::Ran(id, *run, outcome)))
+            && !actions.contains(&Action::Notify(Notice::Ran(id, *run, outcome)))
         {
             self.broken(HANDSHAKE, &format!("the durable run of {id} is not announced"));
         }
@@ -139,7 +139,7 @@ impl Books {
         {
             self.broken(E15_PAUSE, "the pause is not recorded");
         }
-        let resumed = actions.contains(&Action::Tell(Notice::Resumed));
+        let resumed = actions.contains(&Action::Notify(Notice::Resumed));
         if resumed && (self.unsaved > 0 || matches!(self.asked, Asked::Pausing { .. })) {
             self.broken(E15_PAUSE, "resumed is told before it is durable");
         }

@@ -161,7 +161,7 @@ impl Oracle {
 
 /// Returns the index of the first action of a new graph: changes of its watches come before its notice.
 fn position_of_load(actions: &[Action]) -> Option<usize> {
-    let loaded = |a: &Action| matches!(a, Action::Tell(Notice::Loaded { .. }));
+    let loaded = |a: &Action| matches!(a, Action::Notify(Notice::Loaded { .. }));
     let belongs = |a: &Action| {
         matches!(a, Action::Watch(_) | Action::Unwatch(_) | Action::Forget(..)) || loaded(a)
     };
@@ -233,8 +233,8 @@ impl Books {
                     }
                     let lenient = maybe_good || self.is_suspended(id);
                     self.judge_failure(id, (run, since), standing.as_ref(), lenient);
-                    let tell = (self.last_undurable(id), was_failed);
-                    self.after_failure(id, standing, maybe_good, tell);
+                    let notice_of = (self.last_undurable(id), was_failed);
+                    self.after_failure(id, standing, maybe_good, notice_of);
                 }
                 Phase::Asking { .. } => self.still_asks(id, face.standing(id)),
                 Phase::Unsure => self.reconcile(id, face.standing(id).as_ref()),
@@ -291,17 +291,17 @@ impl Books {
         id: VertexId,
         standing: Option<VertexStatus>,
         maybe_good: bool,
-        tell: (Option<RunId>, bool),
+        notice_of: (Option<RunId>, bool),
     ) {
         let lenient = maybe_good || self.asked == Asked::Stopping || self.is_suspended(id);
         match standing {
             Some(VertexStatus::Delayed(at)) => {
                 self.retrying(id, at);
-                self.expected.push((tell.0, Notice::Retrying(id, at), !lenient));
+                self.expected.push((notice_of.0, Notice::Retrying(id, at), !lenient));
             }
             Some(VertexStatus::Failed) => {
                 self.failed_for_good(id);
-                self.expected.push((tell.0, Notice::Failed(id), !lenient && !tell.1));
+                self.expected.push((notice_of.0, Notice::Failed(id), !lenient && !notice_of.1));
             }
             other => {
                 let excused = self.is_excused_at_once(id);

@@ -223,14 +223,14 @@ fn wrong_notices_are_found_out() {
         &world,
         &[
             ("the failure is kept silent", E10_FAILURE, fails, |turn| {
-                without(turn, |action| matches!(action, Action::Tell(Notice::Retrying(..))));
+                without(turn, |action| matches!(action, Action::Notify(Notice::Retrying(..))));
             }),
             ("a swap is taken too early", E17_SWAP, swap, |turn| {
                 let (added, changed, removed, kept) = (0, 1, 0, 5);
-                turn.1.push(Action::Tell(Notice::Loaded { added, changed, removed, kept }));
+                turn.1.push(Action::Notify(Notice::Loaded { added, changed, removed, kept }));
             }),
             ("converged in the middle", E18_CONVERGED, ended, |turn| {
-                turn.1.push(Action::Tell(Notice::Converged));
+                turn.1.push(Action::Notify(Notice::Converged));
             }),
         ],
     );

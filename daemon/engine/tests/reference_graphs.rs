@@ -34,11 +34,11 @@ impl Plain {
 
     fn swap(&mut self, shape: &Shape) {
         let recall = std::collections::BTreeMap::new();
-        self.tell(Event::Swap(Swap { graph: shape.build(), recall, operator: false }));
+        self.handle(Event::Swap(Swap { graph: shape.build(), recall, operator: false }));
     }
 
     /// Delivers one event, completes everything that follows, and returns the number of checks.
-    fn tell(&mut self, event: Event) -> usize {
+    fn handle(&mut self, event: Event) -> usize {
         let before = self.checks.len();
         let mut events = std::collections::VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
@@ -64,7 +64,7 @@ impl Plain {
                 panic!("nothing is applied here: {action:?}")
             }
             Action::Mute(_) | Action::Unmute(_) => None,
-            Action::Unwatch(_) | Action::Forget(..) | Action::Tell(_) => None,
+            Action::Unwatch(_) | Action::Forget(..) | Action::Notify(_) => None,
         }
     }
 }
@@ -91,9 +91,13 @@ fn w02_a_leaf_of_a_star_costs_one_check() {
     let shape = (1..=1000).fold(Shape::of(1001), |shape, leaf| shape.edge(0, leaf));
     let mut plain = Plain::load(&shape);
     assert_eq!(plain.checks.len(), 1001);
-    assert_eq!(plain.tell(Event::Changed(v(500))), 1);
+    assert_eq!(plain.handle(Event::Changed(v(500))), 1);
     assert_eq!(plain.checks.last(), Some(&v(500)));
-    assert_eq!(plain.tell(Event::Changed(v(0))), 1, "nor does the centre re-run its clean leaves");
+    assert_eq!(
+        plain.handle(Event::Changed(v(0))),
+        1,
+        "nor does the centre re-run its clean leaves"
+    );
 }
 
 /// W-3: a chain of 1000, an event at the tail: 1 `CheckApply`.
@@ -102,8 +106,8 @@ fn w03_the_tail_of_a_chain_costs_one_check() {
     let shape = (1..1000).fold(Shape::of(1000), |shape, number| shape.edge(number - 1, number));
     let mut plain = Plain::load(&shape);
     assert_eq!(plain.checks, (0..1000).map(v).collect::<Vec<_>>(), "in order");
-    assert_eq!(plain.tell(Event::Changed(v(999))), 1);
-    assert_eq!(plain.tell(Event::Changed(v(0))), 1);
+    assert_eq!(plain.handle(Event::Changed(v(999))), 1);
+    assert_eq!(plain.handle(Event::Changed(v(0))), 1);
 }
 
 /// W-4: a tree of 10 000, fan 10: n `CheckApply`, then silence.
@@ -113,7 +117,7 @@ fn w04_a_tree_starts_with_one_check_each() {
     assert_eq!(plain.checks.len(), 10_000);
     assert!(plain.engine.is_converged());
     assert_eq!(plain.engine.next_wakeup(), None);
-    assert_eq!(plain.tell(Event::Wake), 0);
+    assert_eq!(plain.handle(Event::Wake), 0);
 }
 
 /// W-5: a tree of 10 000, fan 10: a reload of the same graph, a pause and a resume: 0 `CheckApply`.
@@ -123,8 +127,8 @@ fn w05_an_unchanged_reload_and_a_pause_cost_no_check() {
     let mut plain = Plain::load(&shape);
     plain.swap(&shape);
     let until = Tick(u64::MAX / 2);
-    plain.tell(Event::Pause(Pause { drain: false, until, recorded: false }));
-    plain.tell(Event::Resume);
+    plain.handle(Event::Pause(Pause { drain: false, until, recorded: false }));
+    plain.handle(Event::Resume);
     assert_eq!(plain.checks.len(), 10_000);
     let other = shape.define(7777, 2);
     plain.swap(&other);
@@ -137,8 +141,8 @@ fn w06_full_layers_settle_with_one_check_each() {
     let shape = layers(30, 10);
     let mut plain = Plain::load(&shape);
     assert_eq!(plain.checks.len(), 300);
-    assert_eq!(plain.tell(Event::Changed(v(0))), 1);
-    assert_eq!(plain.tell(Event::Changed(v(299))), 1);
+    assert_eq!(plain.handle(Event::Changed(v(0))), 1);
+    assert_eq!(plain.handle(Event::Changed(v(299))), 1);
 }
 
 pub(crate) fn layers(count: u32, width: u32) -> Shape {
@@ -160,7 +164,7 @@ fn w07_a_fan_in_runs_the_last_one_once() {
     let mut plain = Plain::load(&shape);
     assert_eq!(plain.checks.len(), 10_001);
     assert_eq!(plain.checks.last(), Some(&v(10_000)));
-    assert_eq!(plain.tell(Event::Changed(v(3))), 1);
+    assert_eq!(plain.handle(Event::Changed(v(3))), 1);
 }
 
 /// W-8: R → A → C, R → B → C (notify); B changes while C refreshes for A: 2 changes, 2 refreshes.
@@ -266,7 +270,7 @@ fn w14_a_clock_that_steps_back_does_no_harm() {
     assert_eq!(actions, [Action::Start(start)]);
     let failed = engine.handle(Tick(1), Event::Checked(RunId(1), RunVerdict::Unknown));
     let due = Tick(5_100_000_000);
-    assert!(failed.contains(&Action::Tell(Notice::Retrying(v(0), due))), "{failed:?}");
+    assert!(failed.contains(&Action::Notify(Notice::Retrying(v(0), due))), "{failed:?}");
     assert_eq!(engine.next_wakeup(), Some(due));
     assert_eq!(engine.handle(Tick(2), Event::Wake), []);
     assert_eq!(engine.handle(due, Event::Wake).len(), 1);

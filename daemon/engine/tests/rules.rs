@@ -199,7 +199,7 @@ fn reports_of_one_vertex_keep_their_order() {
     let (first, second) = (world.starts[0].run, world.starts[1].run);
     let now = world.now;
     assert_eq!(world.engine.handle(now, Event::Durable(second)), []);
-    let ran = |run| Action::Tell(Notice::Ran(v(0), run, Outcome::Changed));
+    let ran = |run| Action::Notify(Notice::Ran(v(0), run, Outcome::Changed));
     let told = world.engine.handle(now, Event::Durable(first));
     assert_eq!(told[..2], [ran(first), ran(second)]);
 }

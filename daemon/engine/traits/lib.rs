@@ -63,11 +63,11 @@ pub enum RunPolicy {
     /// There is a state to compare: checking again has no effects, and every cause starts a run.
     State,
     /// An action (a command without guard) that runs once for each definition, and for events, refreshes and
-    /// `retry_now`.
+    /// `retry`.
     Once,
     /// As [`RunPolicy::Once`], and once at each start of the daemon (`always: true`).
     EachStart,
-    /// An action that runs for events, refreshes and `retry_now` alone, and never because of a new definition or a
+    /// An action that runs for events, refreshes and `retry` alone, and never because of a new definition or a
     /// start of the daemon (a timer does not tick on load). Until then the resource counts as converged.
     Events,
 }
@@ -79,6 +79,6 @@ pub enum OnInterrupt {
     Again,
     /// Takes the run as done: at most once.
     Skip,
-    /// Waits for the operator (`retry_now`).
+    /// Waits for the operator (`retry`).
     Wait,
 }

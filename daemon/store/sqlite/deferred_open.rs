@@ -4,7 +4,7 @@ use super::manifest::Manifest;
 use super::read_snapshot::Generation;
 use super::repair::RepairReport;
 use super::{
-    LAYOUT, SCHEMA, SqliteStore, fence, gone, replace, rows, secure_erase, tell_strangers,
+    LAYOUT, SCHEMA, SqliteStore, fence, gone, replace, report_unknown_kinds, rows, secure_erase,
 };
 use crate::store::StoreError;
 use crate::store::database;
@@ -54,7 +54,7 @@ impl SqliteStore {
         let Some(Sound { records: kept, manifest, seen }) = sound(&path, &readers) else {
             return Self::open_held(hold, readers);
         };
-        tell_strangers(&kept, &readers);
+        report_unknown_kinds(&kept, &readers);
         let (verified, mended) = (Some(kept), RepairReport::default());
         let seen = Some(seen);
         Ok(Self {

@@ -115,7 +115,7 @@ impl SqliteStore {
             (readers.report)(integrity::REPAIRED, line);
         }
         let Opened { connection, records: kept, manifest } = opened;
-        tell_strangers(&kept, &readers);
+        report_unknown_kinds(&kept, &readers);
         let log = Some(log_recovery::own_log(&path, &connection));
         Ok(Self {
             connection: Some(connection),
@@ -292,7 +292,7 @@ impl Store for SqliteStore {
 }
 
 /// Reports the stored records of unknown kinds.
-fn tell_strangers(kept: &Records, readers: &RecordReaders) {
+fn report_unknown_kinds(kept: &Records, readers: &RecordReaders) {
     for why in kept.records.keys().filter_map(|name| Some((name, (readers.kind)(name)?))) {
         let line = format!("{}: {}; the record stays unchanged", why.0, why.1);
         (readers.report)(integrity::LEFT_ALONE, &line);

@@ -305,11 +305,11 @@ impl Listener {
                 break;
             }
         }
-        if batch.0.is_empty() { Ok(None) } else { Ok(Some(self.tell(batch))) }
+        if batch.0.is_empty() { Ok(None) } else { Ok(Some(self.send(batch))) }
     }
 
     /// Reports a batch of events; returns true if any of them matters to a vertex.
-    fn tell(&self, batch: Batch) -> bool {
+    fn send(&self, batch: Batch) -> bool {
         let mut overflow = batch.overflowed();
         let Batch(mut events) = batch;
         let mut numbers = self.numbers.lock();

@@ -193,14 +193,14 @@ impl EventHandler for Handler {
             EventKind::Modify(_) => (false, false),
         };
         for path in &event.paths {
-            self.tell(path, structural, away);
+            self.send(path, structural, away);
         }
     }
 }
 
 impl Handler {
     /// Reports an event. Its path may belong to an entry, a watched directory, or both.
-    fn tell(&self, path: &Path, structural: bool, away: bool) {
+    fn send(&self, path: &Path, structural: bool, away: bool) {
         let bytes = path.as_os_str().as_bytes();
         let mut told = Vec::with_capacity(2);
         let mut paths = self.0.lock();

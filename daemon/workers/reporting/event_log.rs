@@ -72,7 +72,7 @@ pub(in crate::workers) fn events(shared: &Arc<Shared>) -> Manifold {
                 _ = runs.wait_for(|runs| !runs) => {
                     return Err(Failure::again("the event log thread panicked; see the log for the location"));
                 }
-                () = tell(&shared, &life) => {}
+                () = show_status(&shared, &life) => {}
                 never = life.watch_thread(|| press.scribe.ping()) => match never {},
                 () = life.stopping().cancelled() => {}
             }
@@ -91,7 +91,7 @@ pub(in crate::workers) fn events(shared: &Arc<Shared>) -> Manifold {
 }
 
 /// Reports the progress of the log as the status of the worker.
-async fn tell(shared: &Shared, life: &WorkerContext) {
+async fn show_status(shared: &Shared, life: &WorkerContext) {
     let mut standing = shared.stream.progress();
     loop {
         life.set_status(match &*standing.borrow_and_update() {

@@ -27,7 +27,7 @@ pub(in crate::workers) fn recorder(shared: &Arc<Shared>, declared: Declared) -> 
         async move {
             let _present = Present::new(&shared.press.recorders);
             let sink = sink(&declared).map_err(|why| {
-                tell_anew(&said, &name, &why.to_string());
+                log_if_new(&said, &name, &why.to_string());
                 Failure::again(why)
             })?;
             let own = Arc::clone(&shared);
@@ -71,7 +71,7 @@ pub(crate) fn sink(declared: &Declared) -> Result<Box<dyn Sink>, NoCertificates>
 }
 
 /// Logs the reason why a recorder does not run, unless that reason was logged last.
-fn tell_anew(said: &Mutex<String>, name: &str, why: &str) {
+fn log_if_new(said: &Mutex<String>, name: &str, why: &str) {
     let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
     if *said != why {
         tracing::warn!(event = "recorder", "{name}: not running, retrying: {why}");

@@ -99,7 +99,7 @@ fn say(what: Said) {
         std::env::var_os("NOTIFY_SOCKET")?;
         let (way, said) = mpsc::sync_channel(WAITING);
         let thread = std::thread::Builder::new().name("systemd".to_owned());
-        thread.spawn(move || said.into_iter().for_each(|what| tell(&what))).ok()?;
+        thread.spawn(move || said.into_iter().for_each(|what| send(&what))).ok()?;
         Some(way)
     });
     if way.as_ref().is_some_and(|way| way.try_send(what).is_err()) {
@@ -107,7 +107,7 @@ fn say(what: Said) {
     }
 }
 
-fn tell(what: &Said) {
+fn send(what: &Said) {
     let told = match what {
         Said::Ready => sd_notify::notify(&[NotifyState::Ready]),
         Said::Status(status) => sd_notify::notify(&[NotifyState::Status(status)]),

@@ -54,7 +54,7 @@ fn push_missed(lines: &mut String, missed: u64) {
 
 impl EventQuery<'_> {
     /// Sends recorded events and then, with `follow`, new events until the daemon ends (C-19).
-    pub(in crate::workers) async fn tell(
+    pub(in crate::workers) async fn send(
         &self,
         state_directory: &Path,
         follow: bool,
@@ -74,7 +74,7 @@ impl EventQuery<'_> {
                     from.map(|from| (reader, from))
                 };
                 let (reader, from) = self.read(begin).await.map_err(unreadable)?;
-                self.tell_kept(reader, from, standing.last_number, replies)
+                self.send_stored(reader, from, standing.last_number, replies)
                     .await
                     .map_err(unreadable)?;
             }
@@ -91,12 +91,12 @@ impl EventQuery<'_> {
             replies.send_lines(&lines).await;
         }
         if follow {
-            self.tell_coming(follower, standing.last_number, replies).await;
+            self.send_new(follower, standing.last_number, replies).await;
         }
         Ok(())
     }
 
-    async fn tell_kept(
+    async fn send_stored(
         &self,
         mut reader: Reader,
         mut from: u64,
@@ -125,7 +125,7 @@ impl EventQuery<'_> {
         Ok(())
     }
 
-    async fn tell_coming(&self, mut follower: Subscriber, last: u64, replies: &mut dyn ReplySink) {
+    async fn send_new(&self, mut follower: Subscriber, last: u64, replies: &mut dyn ReplySink) {
         let is_new = |event: &Event| event.number.is_none_or(|number| number > last);
         let is_wanted = |event: &Event| is_new(event) && self.fits(event);
         let (mut lines, mut there) = (String::new(), true);

@@ -107,7 +107,7 @@ impl DaemonRequestHandler {
         }
         match self.expand_selectors(ask).await? {
             Request::Select { resources, most } => {
-                self.tell_selected(resources, most.min(ROWS), replies).await?;
+                self.send_selected(resources, most.min(ROWS), replies).await?;
             }
             Request::Status { most } => {
                 replies.send_data(self.status(most.min(ROWS), caller).await?).await;
@@ -134,7 +134,7 @@ impl DaemonRequestHandler {
             Request::Events { follow, resources, from, since, most, debug } => {
                 let resources = self.recorded_names(resources).await?;
                 let wanted = Wanted { from, since, resources, most, details: debug };
-                self.tell_events((wanted, follow), caller, replies).await?;
+                self.send_events((wanted, follow), caller, replies).await?;
             }
             Request::Workers => {
                 replies.send_data(self.shared.ending.supervisor.report()).await;
@@ -180,7 +180,7 @@ impl DaemonRequestHandler {
         Ok(())
     }
 
-    async fn tell_events(
+    async fn send_events(
         &self,
         (wanted, follow): (Wanted, bool),
         caller: Principal,
@@ -189,8 +189,8 @@ impl DaemonRequestHandler {
         let hides_values = !caller.is_trusted();
         let [of_root, of_others] = &self.readers;
         let readers = Arc::clone(if hides_values { of_others } else { of_root });
-        let telling = EventQuery { events: &self.shared.stream, wanted, hides_values, readers };
-        telling.tell(&self.shared.state_directory, follow, replies).await
+        let event_query = EventQuery { events: &self.shared.stream, wanted, hides_values, readers };
+        event_query.send(&self.shared.state_directory, follow, replies).await
     }
 
     fn set_log_level(&self, level: String) -> Result<LogLevelSet, Reply> {

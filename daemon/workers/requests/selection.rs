@@ -219,7 +219,7 @@ impl DaemonRequestHandler {
     }
 
     /// Replies with the status of selected resources.
-    pub(super) async fn tell_selected(
+    pub(super) async fn send_selected(
         &self,
         names: Vec<String>,
         most: usize,

@@ -27,7 +27,7 @@ pub(in crate::workers) fn lease(shared: &Arc<Shared>, lease: Box<dyn Lease>) -> 
                 async move { life.prove_alive().await }
             };
             let kept = keep(&mut **lease, &shared.lease, life.stopping(), beat);
-            let telling = tell(&shared, &life, &mut seen);
+            let publishing = publish_status(&shared, &life, &mut seen);
             tokio::select! {
                 kept = kept => match kept {
                     Ok(()) => Ok(()),
@@ -39,7 +39,7 @@ pub(in crate::workers) fn lease(shared: &Arc<Shared>, lease: Box<dyn Lease>) -> 
                         Err(Failure::again(why))
                     }
                 },
-                () = telling => Ok(()),
+                () = publishing => Ok(()),
             }
         }
     });
@@ -61,7 +61,11 @@ pub(in crate::workers) fn right(
 }
 
 /// Sends each renewal of the lease, with its end, to the driver.
-async fn tell(shared: &Shared, life: &WorkerContext, seen: &mut watch::Receiver<LeaseStatus>) {
+async fn publish_status(
+    shared: &Shared,
+    life: &WorkerContext,
+    seen: &mut watch::Receiver<LeaseStatus>,
+) {
     let mut told = None;
     loop {
         let standing = seen.borrow_and_update().clone();

@@ -127,7 +127,7 @@ pub(in crate::workers) fn store(shared: &Arc<Shared>) -> Manifold {
 }
 
 /// Returns record readers that report repaired records to the log and as events.
-fn telling(shared: &Arc<Shared>) -> RecordReaders {
+fn reporting_readers(shared: &Arc<Shared>) -> RecordReaders {
     let teller = shared.teller.clone();
     let kinds = shared.host().graph.options.kinds;
     readers(kinds, move |event, line| {
@@ -140,13 +140,13 @@ fn telling(shared: &Arc<Shared>) -> RecordReaders {
 async fn end_orphans(shared: &Shared, first: &Arc<Once>) -> Result<(), Failure> {
     let (directory, first) = (shared.state_directory.clone(), Arc::clone(first));
     let ended = tokio::task::spawn_blocking(move || {
-        first.call_once(|| tell_orphans(&end_orphaned_commands(&directory)));
+        first.call_once(|| log_ended_orphans(&end_orphaned_commands(&directory)));
     });
     ended.await.map_err(Failure::again)
 }
 
 /// Logs the process groups of a killed daemon's commands that were ended.
-pub(crate) fn tell_orphans(groups: &[i32]) {
+pub(crate) fn log_ended_orphans(groups: &[i32]) {
     if !groups.is_empty() {
         let groups: Vec<String> = groups.iter().map(ToString::to_string).collect();
         tracing::warn!(
@@ -162,7 +162,7 @@ async fn try_open(
     hold: Arc<StateLock>,
 ) -> Result<Result<StoreOutput, StoreError>, Failure> {
     let (directory, history) = (shared.state_directory.clone(), Arc::clone(&shared.history));
-    let (readers, own) = (telling(shared), Arc::clone(shared));
+    let (readers, own) = (reporting_readers(shared), Arc::clone(shared));
     let opened = tokio::task::spawn_blocking(move || {
         let opened = open(&hold, &directory, readers, &own.mending.carried)?;
         history.drop_expired();
@@ -190,7 +190,7 @@ async fn keep(
         () = hold.fenced().cancelled() => return Err(fenced(&hold)),
         () = hold.lost().cancelled() => return Err(lost(&hold)),
         () = journal.ended().cancelled() => return Err(Failure::again(StoreError::Ended)),
-        never = tend_history(shared) => match never {},
+        never = replace_failed_history_writer(shared) => match never {},
         wanted = shared.mending.next() => Some(wanted),
         never = life.watch_thread(|| answers(shared, &hold, &journal)) => match never {},
     };
@@ -230,7 +230,7 @@ fn answers(shared: &Shared, hold: &Arc<StateLock>, journal: &Journal) -> oneshot
 
 /// Replaces the writer of the history after its thread has failed. The driver is replaced too: a run may wait for a
 /// reply of the dead thread, and all resources are checked again.
-async fn tend_history(shared: &Shared) -> Infallible {
+async fn replace_failed_history_writer(shared: &Shared) -> Infallible {
     loop {
         shared.history.broken().await;
         let why = "the history thread has ended";
@@ -305,7 +305,7 @@ async fn carry_out(
     hold: Arc<StateLock>,
     must_rest: bool,
 ) -> Failure {
-    let (directory, readers) = (shared.state_directory.clone(), telling(shared));
+    let (directory, readers) = (shared.state_directory.clone(), reporting_readers(shared));
     if answer.is_closed() {
         return Failure::again("the client of a state command has disconnected");
     }

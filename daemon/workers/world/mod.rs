@@ -102,17 +102,17 @@ async fn work(shared: &Arc<Shared>, life: &WorkerContext) -> Result<(), Failure>
         }
         follow_exports(shared, &mut collection, &views);
         let stale = host.stale(&views);
-        tell_stale(shared, stale.as_ref(), &mut stale_told);
+        report_world_reach(shared, stale.as_ref(), &mut stale_told);
         life.set_status(host.describe(stale.as_ref()));
         if drivers.has_changed().unwrap_or_default() {
             drivers.mark_unchanged();
-            permits.tell_again();
+            permits.forget_sent();
             tickets.forget_slots();
         }
         if is_writable {
             let requests = wanted.borrow_and_update().clone();
             let of_host = (host.as_ref(), lease.id());
-            permits.tend((world.as_ref(), &mut tickets), of_host, requests, &views).await;
+            permits.update((world.as_ref(), &mut tickets), of_host, requests, &views).await;
         }
         permits.during(look_for_bundle(shared, &mut generation, &views)).await;
         tokio::select! {
@@ -120,7 +120,7 @@ async fn work(shared: &Arc<Shared>, life: &WorkerContext) -> Result<(), Failure>
             () = host_world::any_changed(&mut views) => {}
             Ok(()) = wanted.changed() => {}
             Ok(()) = drivers.changed() => {
-                permits.tell_again();
+                permits.forget_sent();
                 tickets.forget_slots();
             }
             () = tokio::time::sleep_until(lease.due()), if is_writable => {}
@@ -153,7 +153,7 @@ fn follow_exports(
 }
 
 /// Reports once that the world is out of reach, and once that it answers again.
-fn tell_stale(shared: &Shared, stale: Option<&(String, u64)>, is_told: &mut bool) {
+fn report_world_reach(shared: &Shared, stale: Option<&(String, u64)>, is_told: &mut bool) {
     if stale.is_some() == *is_told {
         return;
     }

@@ -121,7 +121,7 @@ impl<'a> PermitTeller<'a> {
     }
 
     /// Forgets what was told: another driver runs.
-    pub(super) fn tell_again(&mut self) {
+    pub(super) fn forget_sent(&mut self) {
         self.guard.forget_told();
     }
 
@@ -131,7 +131,7 @@ impl<'a> PermitTeller<'a> {
     }
 
     /// Puts and deletes tickets, and tells the driver which permits hold.
-    pub(super) async fn tend(
+    pub(super) async fn update(
         &mut self,
         (world, tickets): (&dyn World, &mut Tickets),
         (host, lease): (&HostWorld, Option<LeaseId>),
@@ -143,11 +143,11 @@ impl<'a> PermitTeller<'a> {
         take_over_left(own, tickets, &wanted, views);
         self.during(tickets.update(world, &wanted, lease)).await;
         // No call stands between this look at the views and the message to the driver.
-        self.tell(granted_permits(own, tickets, requests, views));
+        self.send_granted(granted_permits(own, tickets, requests, views));
     }
 
     /// Tells the granted permits if they have changed.
-    fn tell(&mut self, granted: Vec<NumberedPermit>) {
+    fn send_granted(&mut self, granted: Vec<NumberedPermit>) {
         if let Some(usable) = self.guard.take(granted) {
             self.shared.requests.put(DriverEvent::WorldPermits(usable.into_iter().collect()));
         }

@@ -219,22 +219,22 @@ impl Shared {
     fn take_in(&self, message: &Message) -> bool {
         let Some(news) = signals::read(message) else { return true };
         let at = Seen::at(message);
-        self.own_changes(|own_changes, tell| match &news {
+        self.own_changes(|own_changes, send| match &news {
             Signal::Left => {}
             Signal::Job { unit, .. } => own_changes.job_ended(unit),
             Signal::Unit { path, activity } => {
                 let known = own_changes.is_known(path, None, at);
-                tell(Happening::Unit { path, activity: *activity, known });
+                send(Happening::Unit { path, activity: *activity, known });
             }
             Signal::New { name, path } => {
                 let known = own_changes.is_known(path, Some(name), at);
-                tell(Happening::New { name, path, known });
+                send(Happening::New { name, path, known });
             }
             Signal::Removed { name, path } => {
-                tell(Happening::Removed { name, path });
+                send(Happening::Removed { name, path });
             }
-            Signal::Reloading(begins) => tell(Happening::Reloading(*begins)),
-            Signal::Files => tell(Happening::Files),
+            Signal::Reloading(begins) => send(Happening::Reloading(*begins)),
+            Signal::Files => send(Happening::Files),
         });
         if let Signal::Job { path, result, .. } = &news {
             self.board(|board| board.ended(path, result));

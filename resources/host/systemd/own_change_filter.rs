@@ -130,9 +130,9 @@ impl OwnChange {
 
 impl Drop for OwnChange {
     fn drop(&mut self) {
-        self.shared.own_changes(|own_changes, tell| {
+        self.shared.own_changes(|own_changes, send| {
             if let Some(path) = own_changes.end(self.number, self.upto) {
-                tell(Happening::Unit { path: &path, activity: None, known: false });
+                send(Happening::Unit { path: &path, activity: None, known: false });
             }
         });
     }

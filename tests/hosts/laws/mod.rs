@@ -158,7 +158,12 @@ fn apply(host: &Host) -> (Option<i32>, String) {
 
 fn judge(complaints: &[String], host: &Host) {
     let all = complaints.join("\n");
-    assert!(complaints.is_empty(), "{} laws are broken:\n{all}\n{}", complaints.len(), host.tell());
+    assert!(
+        complaints.is_empty(),
+        "{} laws are broken:\n{all}\n{}",
+        complaints.len(),
+        host.report()
+    );
 }
 
 #[test]

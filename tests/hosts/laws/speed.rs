@@ -84,7 +84,7 @@ fn opened(host: &Host) -> Vec<String> {
         .expect("strace can be started");
     let text = std::fs::read_to_string(&trace).expect("a trace");
     std::fs::remove_file(&trace).expect("removed");
-    assert_eq!(status.code(), Some(0), "nothing is left to do: {}", host.tell());
+    assert_eq!(status.code(), Some(0), "nothing is left to do: {}", host.report());
     let mut commands = BTreeSet::new();
     let mut opened = Vec::new();
     for line in text.lines() {

@@ -24,7 +24,7 @@ fn a_killed_daemon_leaves_its_transaction_alone() {
 fn a_restart_leaves_the_transaction_alone() {
     let host = configuring();
     let before = host.daemon();
-    assert_eq!(host.systemctl("restart").code, Some(0), "{}", host.tell());
+    assert_eq!(host.systemctl("restart").code, Some(0), "{}", host.report());
     assert_ne!(host.daemon(), before);
     let log = host.shell("journalctl --no-pager -o cat -u steadfast.service");
     assert!(log.contains("killing") || log.contains("Killing"), "it was to be killed: {log}");
@@ -36,7 +36,7 @@ fn a_restart_leaves_the_transaction_alone() {
 fn a_stop_leaves_the_transaction_alone() {
     let host = configuring();
     host.systemctl("stop");
-    assert_eq!(host.daemon(), 0, "{}", host.tell());
+    assert_eq!(host.daemon(), 0, "{}", host.report());
     assert_eq!(host.package("slow"), "iF  1");
     host.shell("touch /run/go");
     host.until("dpkg to end", || host.package("last") == "ii  1");
@@ -73,9 +73,13 @@ fn ends_by_itself(host: &Host) {
     host.until("the next daemon to look", || {
         host.log().iter().filter(|line| line.contains("loaded")).count() >= 2
     });
-    assert!(host.processes().iter().any(|line| line.contains("slow.postinst")), "{}", host.tell());
+    assert!(
+        host.processes().iter().any(|line| line.contains("slow.postinst")),
+        "{}",
+        host.report()
+    );
     let scopes = "systemctl list-units --no-legend --plain --full 'steadfast-packages-*'";
-    assert!(host.shell(scopes).contains(".scope"), "{}", host.tell());
+    assert!(host.shell(scopes).contains(".scope"), "{}", host.report());
     host.shell("touch /run/go");
     host.until("the transaction to end", || host.package("last") == "ii  1");
     host.until("the daemon to know", || is_converged(host));

@@ -100,7 +100,7 @@ fn units_that_leave_the_graph_are_stopped() {
     host.until("both to run", || is("made") == running && is("kept") == running);
 
     host.write(GRAPH, "graph: host\nresources:\n  noop: [{name: stays}]\n");
-    assert_eq!(host.systemctl("reload").code, Some(0), "{}", host.tell());
+    assert_eq!(host.systemctl("reload").code, Some(0), "{}", host.report());
     let ended = ("inactive".to_owned(), "disabled".to_owned());
     host.until("it to be stopped", || is("made") == ended);
     host.until("that to be told", || {

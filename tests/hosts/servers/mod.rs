@@ -68,7 +68,7 @@ impl Host {
         let is_whole =
             within(WHOLE, || self.run(&["steadfast", "wait", "--timeout", "10"]).code == Some(0));
         let status = self.run(&["steadfast", "status"]);
-        assert!(is_whole, "{}{}\n{}", status.stdout, status.stderr, self.tell());
+        assert!(is_whole, "{}{}\n{}", status.stdout, status.stderr, self.report());
         let plan = self.run(&["steadfast", "plan", "--detailed-exitcode"]);
         assert_eq!(plan.code, Some(0), "{}{}", plan.stdout, plan.stderr);
     }

@@ -10,7 +10,7 @@ fn no_further_attempt(host: &Host) {
     std::thread::sleep(Duration::from_secs(3));
     let before = host.told("started");
     std::thread::sleep(Duration::from_secs(3));
-    assert_eq!(host.told("started"), before, "{}", host.tell());
+    assert_eq!(host.told("started"), before, "{}", host.report());
 }
 
 fn failure(host: &Host) -> String {
@@ -49,7 +49,7 @@ fn a_oneshot_is_running_only_where_it_remains() {
     let told = failure(&host);
     assert!(told.contains("was started, but exited successfully"), "{told}");
     assert!(told.contains("RemainAfterExit=yes"), "{told}");
-    assert!(host.told("started") <= 2, "{}", host.tell());
+    assert!(host.told("started") <= 2, "{}", host.report());
     no_further_attempt(&host);
 
     let host = Host::with_unit(&format!("{oneshot}RemainAfterExit=yes\n"), &graph);
@@ -84,7 +84,7 @@ fn a_stop_of_the_daemon_does_not_wait_for_a_start_that_hangs() {
     assert!(
         crate::host::within(Duration::from_secs(20), || host.property("ActiveState") == "inactive"),
         "{}",
-        host.tell()
+        host.report()
     );
 }
 

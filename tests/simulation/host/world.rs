@@ -108,13 +108,13 @@ impl World {
                 self.push(FileEvent::Entry { directory, name, structural });
             }
             if structural {
-                self.tell_moved(machine);
+                self.queue_moves(machine);
             }
         }
     }
 
     /// Queues an event for each watched directory that has moved or is gone.
-    fn tell_moved(&mut self, machine: &Machine) {
+    fn queue_moves(&mut self, machine: &Machine) {
         let mut lost = Vec::new();
         for (ino, known) in self.watched.iter_mut().filter(|(_, known)| !known.moved) {
             let Some((parent, name)) = &known.place else { continue };

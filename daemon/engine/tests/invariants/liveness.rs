@@ -67,7 +67,7 @@ impl Books {
 
     /// Checks the order of starts (E-6): drift and requests before loads, loads before looks.
     pub(super) fn priorities(&mut self, actions: &[Action]) {
-        let loads = |a: &Action| matches!(a, Action::Tell(Notice::Loaded { .. }));
+        let loads = |a: &Action| matches!(a, Action::Notify(Notice::Loaded { .. }));
         if actions.iter().any(loads) {
             // Starts before the commit of the new graph follow the order of the old one.
             return;

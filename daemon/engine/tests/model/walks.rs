@@ -338,11 +338,11 @@ fn measure_the_bound() {
         let configuration = all.first().expect("one at least");
         let found = Explorer::new(configuration).explore_up_to(most);
         let found = found.map(|found| (found.states, found.transitions));
-        tell(&format!("{set:?}: {found:?}"));
+        print_line(&format!("{set:?}: {found:?}"));
     }
 }
 
 #[expect(clippy::print_stdout, reason = "what was measured is for whoever started it by hand")]
-fn tell(line: &str) {
+fn print_line(line: &str) {
     println!("{line}");
 }

@@ -62,8 +62,8 @@ pub(super) const ALL: &[Breakage] = &[
     broken(
         ("e20-it-never-ends", "E-20", "a quiet that is long enough does not end it"),
         "contention/repair_delay.rs",
-        "contention.calm_at <= now) {",
-        "contention.calm_at > now) {",
+        "contention.ends_at <= now) {",
+        "contention.ends_at > now) {",
     ),
     broken(
         (

@@ -19,8 +19,8 @@ pub(super) const ALL: &[Breakage] = &[
     broken(
         ("e20-calm-too-soon", "E-20", "a contention is over when its wait is"),
         "contention/repair_delay.rs",
-        "self.calm_after(id, wait.max(Meta::REVERSAL_WINDOW));",
-        "self.calm_after(id, wait);",
+        "self.end_contention_after(id, wait.max(Meta::REVERSAL_WINDOW));",
+        "self.end_contention_after(id, wait);",
     ),
     broken(
         (

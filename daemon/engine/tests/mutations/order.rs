@@ -93,9 +93,9 @@ pub(crate) const ALL: &[Breakage] = &[
     broken(
         ("e06-twice-at-once", "E-6, R-16", "a run called stuck is let go and started once more"),
         "scheduling/triggers.rs",
-        "self.diverge(id);\n        self.tell(Notice::Stuck(id, run));",
+        "self.diverge(id);\n        self.notify(Notice::Stuck(id, run));",
         "self.diverge(id);\n        drop(self.release(id));\n        \
-         self.mark(id, Causes::AGAIN);\n        self.tell(Notice::Stuck(id, run));",
+         self.mark(id, Causes::AGAIN);\n        self.notify(Notice::Stuck(id, run));",
     ),
     broken(
         ("e06-one-slot-too-many", "E-6", "one start more than there are slots"),

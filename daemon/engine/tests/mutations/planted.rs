@@ -38,7 +38,7 @@ pub(crate) const ALL: &[Breakage] = &[
         ("planted-durable-in-any-order", "E-10", "the later run is told before the earlier one"),
         "runs/steps.rs",
         "Some((_, (_, earlier))) => earlier.extend(notices),",
-        "Some(_) => self.out.extend(notices.into_iter().map(Action::Tell)),",
+        "Some(_) => self.out.extend(notices.into_iter().map(Action::Notify)),",
     ),
     broken(
         ("planted-thawed-and-left", "E-17", "what a dropped graph had frozen is not looked at"),

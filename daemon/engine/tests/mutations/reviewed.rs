@@ -101,10 +101,10 @@ pub(crate) const ALL: &[Breakage] = &[
     broken(
         ("e10-a-failure-is-told-too-early", "E-10", "a failed check is told before the last run"),
         "runs/steps.rs",
-        "self.tell_in_turn(id, Notice::CheckFailed(id, run));\n        \
-         let later = self.fail(id);\n        self.tell_in_turn(id, later);",
-        "self.tell(Notice::CheckFailed(id, run));\n        \
-         let later = self.fail(id);\n        self.tell(later);",
+        "self.notify_in_order(id, Notice::CheckFailed(id, run));\n        \
+         let later = self.fail(id);\n        self.notify_in_order(id, later);",
+        "self.notify(Notice::CheckFailed(id, run));\n        \
+         let later = self.fail(id);\n        self.notify(later);",
     ),
     broken(
         ("e10-a-look-recovers-nobody", "E-10", "a look that finds who had failed right is silent"),

@@ -36,8 +36,10 @@ impl Workshop {
         // A copy of the present sources: later edits do not disturb the tests.
         mirror(engine, &this.folder.join("original"));
         this.restore();
-        tell("| breakage | breaks | what is broken | named tests | random schedules | model |");
-        tell("|---|---|---|---|---|---|");
+        print_line(
+            "| breakage | breaks | what is broken | named tests | random schedules | model |",
+        );
+        print_line("|---|---|---|---|---|---|");
         this
     }
 
@@ -66,7 +68,7 @@ impl Workshop {
             open &= found.is_none() || self.thorough;
         }
         let Breakage { name, rules, what, .. } = breakage;
-        tell(&format!("| {name} | {rules} | {what} | {} |", cells.join(" | ")));
+        print_line(&format!("| {name} | {rules} | {what} | {} |", cells.join(" | ")));
         !caught.is_empty()
     }
 
@@ -164,6 +166,6 @@ fn first_failed(said: &str) -> String {
 }
 
 #[expect(clippy::print_stdout, reason = "the table is for whoever started this by hand")]
-fn tell(line: &str) {
+fn print_line(line: &str) {
     println!("{line}");
 }

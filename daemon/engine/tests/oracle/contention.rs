@@ -286,7 +286,7 @@ impl Books {
     }
 
     /// Checks the end of a contention: only after a quiet time longer than its wait, or on request.
-    pub(super) fn calms(&mut self, event: &Event, id: VertexId) {
+    pub(super) fn contention_ends(&mut self, event: &Event, id: VertexId) {
         let now = self.now;
         let asked = *event == Event::RetryNow(id)
             || self.pending.as_ref().is_some_and(|(swap, _)| swap.operator)
@@ -425,7 +425,7 @@ impl Books {
                 let told = self.vertices.get(vertex).is_some_and(|v| v.contention.told);
                 self.must(told, &format!("{vertex} is still contended, and since when?"));
             }
-            Notice::ContentionEnded(id) => self.calms(event, *id),
+            Notice::ContentionEnded(id) => self.contention_ends(event, *id),
             Notice::RepairsSuspended { .. } | Notice::RepairsResumed => {
                 self.note_suspension(notice)
             }

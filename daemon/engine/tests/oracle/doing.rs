@@ -48,7 +48,7 @@ impl Books {
             Action::Mute(id) => self.mute(*id),
             Action::Unmute(id) => self.unmute(*id),
             Action::SavePause(_) => self.unsaved += 1,
-            Action::Tell(notice) => self.hear(event, notice),
+            Action::Notify(notice) => self.hear(event, notice),
         }
     }
 

@@ -107,7 +107,7 @@ impl Books {
         };
         let is_looked_at = vertex.running.as_ref().is_some_and(|run| run.look);
         let unknown = Notice::Held(id, HeldReason::UnknownUntil(until));
-        let is_told = actions.contains(&Action::Tell(unknown));
+        let is_told = actions.contains(&Action::Notify(unknown));
         let standing = face.standing(id);
         let right = match &standing {
             // Held now or before; an earlier hold may name another vertex.

@@ -32,8 +32,8 @@ impl ReloadRequest {
     /// managed even if a protected resource would be removed.
     pub(super) async fn hold(&self, why: &str) {
         let (to, pulse) = oneshot::channel();
-        let tell = move |pulse: DriverHealth| to.send(pulse.counts.total).unwrap_or_default();
-        self.requests.put(DriverEvent::Ping(PingReply(Box::new(tell))));
+        let reply = move |pulse: DriverHealth| to.send(pulse.counts.total).unwrap_or_default();
+        self.requests.put(DriverEvent::Ping(PingReply(Box::new(reply))));
         if pulse.await != Ok(0) {
             return;
         }

@@ -22,7 +22,7 @@ impl Machine {
     fn begin(&self, name: &'static str, changes: bool) -> Result<bool> {
         let (call, mut fault) = self.0.state.borrow_mut().faults.next(name, changes);
         if let Some(call) = call {
-            self.tell_hook(&call);
+            self.call_hook(&call);
             let rule = &mut *self.0.rule.borrow_mut();
             fault = fault.or_else(|| rule.as_mut().and_then(|rule| rule(&call)));
         }
@@ -34,7 +34,7 @@ impl Machine {
         }
     }
 
-    fn tell_hook(&self, call: &Call) {
+    fn call_hook(&self, call: &Call) {
         let hook = self.0.hook.borrow_mut().take();
         if let Some(mut hook) = hook {
             hook(self, call);

@@ -106,7 +106,7 @@ impl State {
             }
         }
         self.stamp(directory, true);
-        self.tell(directory, &name, true);
+        self.report_change(directory, &name, true);
     }
 
     /// Removes a name.
@@ -127,9 +127,9 @@ impl State {
             node.place = None;
         }
         if self.entries(ino).is_some() {
-            self.tell(ino, b"", true);
+            self.report_change(ino, b"", true);
         }
-        self.tell(place.0, &place.1, true);
+        self.report_change(place.0, &place.1, true);
     }
 
     pub(super) fn rename(
@@ -185,7 +185,7 @@ impl State {
             }
             if self.entries(there).is_some() {
                 // The replaced node loses a name, which changes its number of links.
-                self.tell(there, b"", false);
+                self.report_change(there, b"", false);
             }
             self.take_at_once(&target, there);
         }
@@ -249,6 +249,6 @@ impl State {
 
     pub(super) fn changed(&mut self, ino: Ino, place: Option<&Place>, content: bool) {
         self.stamp(ino, content);
-        self.tell_of(ino, place);
+        self.report_node_change(ino, place);
     }
 }

@@ -205,12 +205,12 @@ impl State {
     }
 
     /// Reports a change of a name to the watches of the directory.
-    pub(super) fn tell(&mut self, directory: Ino, name: &[u8], structural: bool) {
+    pub(super) fn report_change(&mut self, directory: Ino, name: &[u8], structural: bool) {
         self.changes.push(Changed { directory, name: name.to_vec(), structural });
     }
 
     /// Reports a change of a node through this name.
-    pub(super) fn tell_of(&mut self, ino: Ino, place: Option<&Place>) {
+    pub(super) fn report_node_change(&mut self, ino: Ino, place: Option<&Place>) {
         let still = place.filter(|(directory, name)| {
             self.entries(*directory).and_then(|entries| entries.get(name)) == Some(&ino)
         });
@@ -218,10 +218,10 @@ impl State {
         let only = self.nodes.get(&ino).filter(|node| matches!(node.what, What::Directory(_)));
         let place = still.cloned().or_else(|| only?.place.clone());
         if let Some((directory, name)) = place {
-            self.tell(directory, &name, false);
+            self.report_change(directory, &name, false);
         }
         if self.entries(ino).is_some() {
-            self.tell(ino, b"", false);
+            self.report_change(ino, b"", false);
         }
     }
 

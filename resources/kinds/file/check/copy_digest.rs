@@ -62,7 +62,7 @@ impl Sum {
 impl File {
     /// Reports the digest of the copied sources to the slot if the digest matters: no earlier digest is known, or
     /// the metadata has changed and the copy differs.
-    pub(in crate::kinds::file) fn tell_copied(
+    pub(in crate::kinds::file) fn report_copy_digest(
         &self,
         files: &Files,
         (copies, state): (&CopyDigestSlot, Sum),
@@ -82,7 +82,7 @@ impl File {
         // A recent source could still change within the same timestamp, so a later check must not take its state
         // as equal.
         let state = if is_settled(state.newest) { state.hash } else { !state.hash };
-        copies.tell(CopyDigest { state, content });
+        copies.report(CopyDigest { state, content });
     }
 
     /// Returns the hash of the content; none if the state has changed meanwhile.

@@ -81,7 +81,7 @@ impl File {
                 Ok((found, state)) => {
                     if let Some(copies) = &ask.copies {
                         let differs = found.is_some();
-                        self.tell_copied(files, (copies, state), (differs, &ask.cancel));
+                        self.report_copy_digest(files, (copies, state), (differs, &ask.cancel));
                     }
                     return Ok(found);
                 }

@@ -139,7 +139,7 @@ impl Explorer {
         let checker = self.checker().target_state_count(most).finish_when(any).spawn_dfs().join();
         if !checker.discoveries().is_empty() {
             let (sights, steps) = Default::default();
-            Self { first, graphs, grouping, sights, steps }.tell_the_shortest_way();
+            Self { first, graphs, grouping, sights, steps }.fail_with_shortest_path();
         }
         let first = first.number;
         // States that were not explored for this reason would look like deadlocks.
@@ -158,7 +158,7 @@ impl Explorer {
     }
 
     /// Explores breadth first, so that the first violation found has the shortest path, and panics with that path.
-    fn tell_the_shortest_way(self) -> ! {
+    fn fail_with_shortest_path(self) -> ! {
         let (budget, graphs) = (self.first.left, self.graphs.clone());
         let any = HasDiscoveries::Any;
         let checker = self.checker().finish_when(any).spawn_bfs().join();

@@ -128,7 +128,7 @@ impl Walker {
         self.steps += way.len();
         self.longest = self.longest.max(way.len());
         self.seen.extend(passed);
-        found.map_err(|rule| self.tell(&rule, &way))
+        found.map_err(|rule| self.describe(&rule, &way))
     }
 
     fn first(&self) -> State {
@@ -168,7 +168,7 @@ impl Walker {
         way
     }
 
-    fn tell(&self, rule: &str, way: &[Step]) -> String {
+    fn describe(&self, rule: &str, way: &[Step]) -> String {
         let way = self.shorten(rule, way);
         let mut text = format!("{rule}\n");
         let last = self.follow(&way);
