@@ -124,9 +124,9 @@ fn driver(ear: NullSink, key: Arc<MintKey>) -> Inbox<DriverEvent> {
                 journal: None,
                 recalled: StoredState::default(),
                 history: None,
-                observing: None,
+                read_only: None,
                 kinds: steadfast::config::KindSet::of_this_build(),
-                audience: Box::new(ear),
+                observer: Box::new(ear),
             };
             let driver = Driver::new(settings, parts);
             told.send(driver.inbox()).expect("the bench waits");

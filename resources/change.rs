@@ -73,7 +73,7 @@ pub enum Outcome {
     /// The resource is not as declared.
     Failed {
         /// The reason.
-        trouble: Failure,
+        failure: Failure,
         /// False only where it is proven that nothing was changed (E-9).
         touched: bool,
     },

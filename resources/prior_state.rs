@@ -61,7 +61,7 @@ pub enum PriorContent {
     /// The whole content.
     Bytes(Vec<u8>),
     /// The content is not recorded, for this reason.
-    Unkept(NotRecorded),
+    NotRecorded(NotRecorded),
 }
 
 /// The reason that a content is not recorded.
@@ -82,7 +82,7 @@ impl fmt::Debug for PriorContent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bytes(bytes) => write!(f, "{} bytes", bytes.len()),
-            Self::Unkept(why) => why.fmt(f),
+            Self::NotRecorded(why) => why.fmt(f),
         }
     }
 }

@@ -191,7 +191,7 @@ impl Resource for Departing {
                     self.spare(Some(why));
                     CheckResult::Same
                 }
-                Some(Meeting::Inside(trouble)) => CheckResult::Unknown(trouble),
+                Some(Meeting::Inside(failure)) => CheckResult::Unknown(failure),
                 Some(Meeting::CutOff) => {
                     CheckResult::Unknown(Failure::new("the run was interrupted"))
                 }
@@ -207,13 +207,13 @@ impl Resource for Departing {
     ) -> Answer<'a, Outcome> {
         Box::pin(async move {
             // A link may have been made since the check.
-            let trouble = match self.meet(&CancellationToken::new()) {
+            let failure = match self.meet(&CancellationToken::new()) {
                 None => return self.removal.apply(host, permit, change).await,
-                Some(Meeting::Inside(trouble)) => trouble,
+                Some(Meeting::Inside(failure)) => failure,
                 Some(Meeting::Thing(why)) => Failure::new(why),
                 Some(Meeting::CutOff) => Failure::new("the run was interrupted"),
             };
-            Outcome::Failed { trouble, touched: false }
+            Outcome::Failed { failure, touched: false }
         })
     }
 }

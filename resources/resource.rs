@@ -127,8 +127,8 @@ pub trait Resource: Debug + Send + Sync {
         _change: Change,
     ) -> Answer<'a, Outcome> {
         Box::pin(async {
-            let trouble = Failure::new("this resource changes nothing, and was to be applied");
-            Outcome::Failed { trouble, touched: false }
+            let failure = Failure::new("this resource changes nothing, and was to be applied");
+            Outcome::Failed { failure, touched: false }
         })
     }
 }

@@ -25,8 +25,8 @@ pub(crate) fn main(arguments: &[String]) -> Result<(), Failure> {
     let [program, graph, rest @ ..] = arguments else {
         return Err("bare wants a program and a graph".into());
     };
-    if program == "unkept" {
-        return super::persistence::unkept(Path::new(graph));
+    if program == "without_state" {
+        return super::persistence::without_state(Path::new(graph));
     }
     let files = Graph::read(Path::new(graph))?.resources.file;
     let commits = || rest.first().map_or(Ok(0), |count| count.parse::<usize>());

@@ -20,7 +20,7 @@ pub(crate) fn kept(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
     const FILES: usize = 10_000;
     let (mut without, mut with) = (Sample::default(), Sample::default());
     for _ in 0..bench.rounds(9) {
-        without.add(timed(bare("unkept", &Tree::new(bench, FILES, false)?, 0)?)?);
+        without.add(timed(bare("without_state", &Tree::new(bench, FILES, false)?, 0)?)?);
         with.add(timed(apply(&Tree::new(bench, FILES, false)?))?);
     }
     report.ratio("apply, cold, 10 000 files, kept", &without, &with, 1.3);
@@ -34,7 +34,7 @@ impl Observer for Silent {
 }
 
 /// The bare program: one pass of the driver with a store in memory and without a history.
-pub(crate) fn unkept(graph: &Path) -> Result<(), Failure> {
+pub(crate) fn without_state(graph: &Path) -> Result<(), Failure> {
     let loaded =
         load(&[graph.to_owned()], &Options::new(steadfast::config::KindSet::of_this_build()))
             .map_err(|report| format!("{report:?}"))?;
@@ -56,9 +56,9 @@ pub(crate) fn unkept(graph: &Path) -> Result<(), Failure> {
         journal: Some(Journal::spawn(Box::new(MemoryStore::default()))?),
         recalled: StoredState::default(),
         history: None,
-        observing: None,
+        read_only: None,
         kinds: steadfast::config::KindSet::of_this_build(),
-        audience: Box::new(Silent),
+        observer: Box::new(Silent),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let finished = runtime.block_on(async {

@@ -122,8 +122,8 @@ pub(super) fn at(reader: &Reader, entry: &Entry, former: &PriorState) -> Result<
     let PriorState::Thing(thing) = former else { return Err(format!("{name} did not exist")) };
     match &thing.shape {
         PriorShape::File(_, PriorContent::Bytes(bytes)) => Ok(bytes.clone()),
-        PriorShape::File(_, PriorContent::Unkept(NotRecorded::Same)) => now(reader, entry),
-        PriorShape::File(_, PriorContent::Unkept(why)) => {
+        PriorShape::File(_, PriorContent::NotRecorded(NotRecorded::Same)) => now(reader, entry),
+        PriorShape::File(_, PriorContent::NotRecorded(why)) => {
             Err(format!("{name}: {}", describe_missing_content(*why)))
         }
         PriorShape::Link(target) => Ok(target.clone()),
@@ -163,20 +163,20 @@ pub(super) fn now(reader: &Reader, entry: &Entry) -> Result<Vec<u8>, String> {
     let (host, path) = (Host::default(), &entry.path);
     let files = host.files();
     let name = printable(path);
-    let trouble = |fault| files.trouble(fault, path).what;
-    let Some(spot) = files.open_entry(path).map_err(trouble)? else {
+    let failure = |fault| files.failure(fault, path).what;
+    let Some(spot) = files.open_entry(path).map_err(failure)? else {
         return Err(format!("{name} does not exist"));
     };
-    let Some(seen) = spot.look().map_err(trouble)? else { return Ok(Vec::new()) };
+    let Some(seen) = spot.look().map_err(failure)? else { return Ok(Vec::new()) };
     match seen.kind.is_file() {
         true if !is_open(reader, entry, denies_others(seen.mode)) => {
             Err(format!("{name} may be sensitive and is not shown"))
         }
         true => {
-            let content = spot.content(&seen, COMPARED).map_err(trouble)?;
+            let content = spot.content(&seen, COMPARED).map_err(failure)?;
             content.ok_or_else(|| format!("{name} is too large to compare"))
         }
-        false if seen.kind.is_symlink() => spot.target().map_err(trouble),
+        false if seen.kind.is_symlink() => spot.target().map_err(failure),
         false => Err(format!("{name} is not a file")),
     }
 }

@@ -70,8 +70,8 @@ fn run_command() -> Exit {
             "warning: a file that exceeds its limit ends this process: {error}"
         ));
     }
-    for trouble in prepared.into_iter().filter_map(Result::err) {
-        output::eprint(format!("warning: {trouble}"));
+    for problem in prepared.into_iter().filter_map(Result::err) {
+        output::eprint(format!("warning: {problem}"));
     }
     match parse_arguments() {
         Ok(command) => dispatch(command, key),

@@ -55,7 +55,7 @@ pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
         state_directory,
         lease: Box::new(|epoch| Box::new(LocalLease::new(epoch))),
         signals,
-        audience: Box::new(move || {
+        observer: Box::new(move || {
             Box::new(DaemonObserver {
                 journal: LogObserver::new(form),
                 notifier: sd_notify::Notifier::new(),
@@ -66,7 +66,7 @@ pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
         events: (own, stream),
         retention: args.state.retention,
         set_log: Box::new(move |words| filter.set(words)),
-        log_trouble: log_queue::trouble,
+        log_problem: log_queue::problem,
         dropped_lines: log_queue::dropped_lines,
         socket: (address, args.socket_group),
         until_converged: args.converged_timeout.map(|s| (seen, Duration::from_secs(s))),

@@ -62,8 +62,8 @@ fn alone(args: &args::Undo, key: &MintKey) -> Result<Exit, Exit> {
     let mut store = alone.store().map_err(refuse)?;
     let kept = store.recall().map_err(refuse)?.resources.remove(&args.resource);
     let history = History::new(directory, args.history);
-    let fail = |trouble: Failure| {
-        error(&trouble.what, trouble.hint.as_deref());
+    let fail = |failure: Failure| {
+        error(&failure.what, failure.hint.as_deref());
         Exit::Failed
     };
     let kinds = KindSet::of_this_build();
@@ -101,7 +101,7 @@ fn alone(args: &args::Undo, key: &MintKey) -> Result<Exit, Exit> {
             Ok(Exit::Well)
         }
         Err(refused) => {
-            let exit = fail(refused.trouble);
+            let exit = fail(refused.failure);
             if let Some(kept) = kept.filter(|_| paused) {
                 store_pause(&mut store, args, kept.pause).map_err(refuse)?;
             }

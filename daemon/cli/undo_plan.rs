@@ -21,8 +21,8 @@ pub(super) fn undo_plan(args: &args::Undo) -> Exit {
         let undoable = reader.undo(&undo).map_err(|why| refuse(&why))?;
         if !undoable.values.is_empty() {
             let restored = KindSet::of_this_build().restoring(&resource, &undoable.values);
-            restored.map_err(|trouble| {
-                error(&trouble.what, trouble.hint.as_deref());
+            restored.map_err(|failure| {
+                error(&failure.what, failure.hint.as_deref());
                 Exit::Failed
             })?;
         }

@@ -154,7 +154,7 @@ pub trait Guard: std::fmt::Debug + Send + Sync {
 }
 
 /// The time that a one-shot command waits for an end record that cannot be written (B-6).
-pub const UNKEPT: Duration = Duration::from_secs(30);
+pub const END_RECORD_PATIENCE: Duration = Duration::from_secs(30);
 
 /// The result of a driver: the reason for its end and the final status of each vertex.
 #[derive(Debug)]
@@ -167,9 +167,9 @@ pub struct DriverExit {
     pub changed: u32,
     /// The reason for the rejection of the graph (one-shot only).
     pub refused: Option<String>,
-    /// The time waited for an end record that could not be written (at most [`UNKEPT`]), and the reason, if the driver
-    /// gave up for it (one-shot only).
-    pub unkept: Option<(Duration, String)>,
+    /// The time waited for an end record that could not be written (at most [`END_RECORD_PATIENCE`]), and the reason,
+    /// if the driver gave up for it (one-shot only).
+    pub write_failure: Option<(Duration, String)>,
     /// True if all resources were converged.
     pub converged: bool,
     /// The reason for which the driver ended by itself: its event source had ended.
@@ -184,7 +184,7 @@ pub struct FinalStatus {
     /// The status of the vertex in the engine.
     pub status: VertexStatus,
     /// The last failure.
-    pub trouble: Option<Failure>,
+    pub failure: Option<Failure>,
     /// Identities of the resources that this one waits for.
     pub waits_for: Vec<String>,
 }
@@ -202,11 +202,11 @@ pub struct DriverDeps {
     /// The store of prior states; `None` if nothing will be changed.
     pub history: Option<Arc<History>>,
     /// The reason for the read-only mode: the state cannot be written (B-22).
-    pub observing: Option<Arc<str>>,
+    pub read_only: Option<Arc<str>>,
     /// The known kinds.
     pub kinds: KindSet,
     /// The receiver of notifications.
-    pub audience: Box<dyn Observer>,
+    pub observer: Box<dyn Observer>,
 }
 
 impl std::fmt::Debug for DriverDeps {

@@ -69,7 +69,7 @@ impl Driver {
         let now = Instant::now();
         self.journal.retry(now);
         self.update_world_permits();
-        self.give_up_unkept(now);
+        self.give_up_end_records(now);
         self.give_up_journal();
         self.runtime.nudge();
         self.give_up_watches(now);

@@ -46,8 +46,8 @@ mod undo_values;
 pub use self::notify::notification::{ConflictCause, Notification, Observer, Progress, RunRef};
 pub use crate::watch::Signal;
 pub use api::{
-    Caveat, DriverDeps, DriverEvent, DriverExit, DriverHealth, FinalStatus, Guard, PingReply,
-    Settings, Tuning, UNKEPT,
+    Caveat, DriverDeps, DriverEvent, DriverExit, DriverHealth, END_RECORD_PATIENCE, FinalStatus,
+    Guard, PingReply, Settings, Tuning,
 };
 pub use begin_needs_lease::{Clock, LeaseLoss, LeaseValidity};
 pub use commands::undo::{PUT_BACK, UndoError, Undone, to_undo, undo, undo_audit_entry};
@@ -128,9 +128,9 @@ impl Driver {
             watches: WatchManager::new(hub, settings.sweep),
             journal: SessionJournal::new(parts.journal, runtime.inbox()),
             commands: OperatorCommands::new(),
-            notifier: Notifier::new(parts.audience),
+            notifier: Notifier::new(parts.observer),
             one_shot: OneShotWork::default(),
-            mode: DriverMode::new(parts.recalled, parts.observing),
+            mode: DriverMode::new(parts.recalled, parts.read_only),
             settings,
             runtime,
         }

@@ -64,9 +64,9 @@ fn differences(verdict: CheckResult) -> Option<Vec<Difference>> {
     match verdict {
         CheckResult::Same => None,
         CheckResult::Differs(change) => Some(change.differences),
-        CheckResult::Unknown(trouble) => Some(vec![Difference {
+        CheckResult::Unknown(failure) => Some(vec![Difference {
             aspect: "unknown",
-            from: trouble.what,
+            from: failure.what,
             to: String::new(),
             diff: None,
         }]),

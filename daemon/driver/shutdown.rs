@@ -30,14 +30,14 @@ impl Driver {
                     _ => Vec::new(),
                 };
                 let identity = self.graph.name(id).to_owned();
-                let trouble = self.runs.failures.get(&id).cloned();
-                Some(FinalStatus { identity, status: standing, trouble, waits_for })
+                let failure = self.runs.failures.get(&id).cloned();
+                Some(FinalStatus { identity, status: standing, failure, waits_for })
             })
             .collect();
         let converged = self.engine.is_converged();
         let refused = self.one_shot.rejection.take();
         let (broken, mut leftover) = std::mem::replace(&mut self.mode, DriverMode::Running).end();
-        let unkept = self.journal.given_up();
+        let write_failure = self.journal.given_up();
         self.watches.end();
         let done = self.journal.close(&self.runtime.inbox(), &mut leftover);
         self.notify_done(&done);
@@ -51,7 +51,7 @@ impl Driver {
             moved,
             changed: u32::try_from(changed.len()).unwrap_or(u32::MAX),
             refused,
-            unkept,
+            write_failure,
             converged,
             broken,
         }

@@ -21,8 +21,8 @@ pub(super) fn put_back(
         let ask = CheckRequest { run: true, cancel, ..CheckRequest::default() };
         let change = match resource.check(host, ask).await {
             CheckResult::Same => return Ok(Vec::new()),
-            CheckResult::Unknown(trouble) => {
-                let what = format!("nothing is put back: {}", trouble.what);
+            CheckResult::Unknown(failure) => {
+                let what = format!("nothing is put back: {}", failure.what);
                 return Err(Failure::new(what).hint(format!("by hand: `{by_hand}`")));
             }
             CheckResult::Differs(change) => change,
@@ -30,10 +30,10 @@ pub(super) fn put_back(
         match resource.apply(host, permit, change).await {
             Outcome::Unchanged => Ok(Vec::new()),
             Outcome::Changed(notes) => Ok(notes),
-            Outcome::Failed { trouble, touched: false } => Err(trouble),
-            Outcome::Failed { mut trouble, touched: true } => {
-                trouble.what.push_str(&format!("\n{PUT_BACK} a part, before the failure"));
-                Err(trouble)
+            Outcome::Failed { failure, touched: false } => Err(failure),
+            Outcome::Failed { mut failure, touched: true } => {
+                failure.what.push_str(&format!("\n{PUT_BACK} a part, before the failure"));
+                Err(failure)
             }
             Outcome::Interrupted => Err(Failure::new("the undo was cancelled before it was done")),
         }
@@ -44,8 +44,8 @@ pub(super) fn put_back(
 /// Lets systemd read its unit files after an undo has restored one of them; returns the failure as a line. Blocks.
 pub(super) fn read_units(host: &Host, permit: &Permit) -> Option<String> {
     let reloaded = wait_for(async { host.systemd().reload(Bus::System, permit).await.map(drop) });
-    let trouble = reloaded.err()?;
-    let what = trouble.what.replace('\n', ": ");
+    let failure = reloaded.err()?;
+    let what = failure.what.replace('\n', ": ");
     Some(format!("systemd has not read its unit files, run `systemctl daemon-reload`: {what}"))
 }
 

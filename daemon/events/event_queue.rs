@@ -40,7 +40,7 @@ pub struct Standing {
     /// The number of the start event of this session, once recorded.
     pub run: Option<u64>,
     /// The reason why the log cannot be written at present.
-    pub trouble: Option<String>,
+    pub problem: Option<String>,
     /// True if nothing more will be recorded.
     pub is_over: bool,
 }

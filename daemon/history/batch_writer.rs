@@ -26,9 +26,9 @@ pub(super) type Live = Arc<Mutex<BTreeSet<u64>>>;
 
 /// The error of the last write, if it failed.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Unkept(Arc<Mutex<Option<String>>>);
+pub(super) struct LastProblem(Arc<Mutex<Option<String>>>);
 
-impl Unkept {
+impl LastProblem {
     pub(super) fn get(&self) -> Option<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -81,7 +81,7 @@ pub(super) struct BatchWriter {
     pub(super) book: Option<Book>,
     /// The time at which expired entries were dropped.
     pub(super) tidied: Instant,
-    pub(super) trouble: Unkept,
+    pub(super) problem: LastProblem,
     pub(super) live: Live,
     pub(super) said: Said,
     /// This process had no history open before: a loss is not reported yet.
@@ -210,12 +210,12 @@ impl BatchWriter {
                 Err(_) if jobs.len() > 1 => self.write(std::slice::from_ref(job)),
                 other => other.clone(),
             };
-            self.trouble.note(&alone);
+            self.problem.note(&alone);
             match (reply, alone) {
                 // A run that no longer waits makes no change.
                 (Some(reply), result) => reply.send(result).unwrap_or_default(),
                 (None, Ok(())) => {}
-                (None, Err(why)) => tracing::warn!(event = "history_unkept", "{why}"),
+                (None, Err(why)) => tracing::warn!(event = "history_write_failed", "{why}"),
             }
         }
     }

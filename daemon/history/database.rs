@@ -297,7 +297,7 @@ impl Work<'_> {
             (content, edited) = (None, None);
             if let PriorState::Thing(thing) = &mut stored.former {
                 if let PriorShape::File(_, content) = &mut thing.shape {
-                    *content = PriorContent::Unkept(NotRecorded::Secret);
+                    *content = PriorContent::NotRecorded(NotRecorded::Secret);
                 }
                 thing.extended.retain(|(name, _)| name.starts_with(b"system.posix_acl"));
             }

@@ -132,7 +132,7 @@ struct Parts<'a> {
     size: u64,
     target: &'a [u8],
     extended: Vec<u8>,
-    unkept: Option<&'static str>,
+    missing: Option<&'static str>,
 }
 
 fn parts(former: &PriorState) -> Parts<'_> {
@@ -144,7 +144,7 @@ fn parts(former: &PriorState) -> Parts<'_> {
         size: 0,
         target: &[],
         extended: Vec::new(),
-        unkept: None,
+        missing: None,
     };
     let PriorState::Thing(thing) = former else { return nothing };
     let (mode, uid, gid) = (thing.mode, thing.uid, thing.gid);
@@ -152,11 +152,11 @@ fn parts(former: &PriorState) -> Parts<'_> {
     let base = Parts { mode, uid, gid, extended, ..nothing };
     match &thing.shape {
         PriorShape::File(size, content) => {
-            let unkept = match content {
+            let missing = match content {
                 PriorContent::Bytes(_) => None,
-                PriorContent::Unkept(why) => Some(word(*why)),
+                PriorContent::NotRecorded(why) => Some(word(*why)),
             };
-            Parts { shape: "file", size: *size, unkept, ..base }
+            Parts { shape: "file", size: *size, missing, ..base }
         }
         PriorShape::Directory => Parts { shape: "directory", ..base },
         PriorShape::Link(target) => Parts { shape: "link", target, ..base },
@@ -171,8 +171,8 @@ const WORDS: [(NotRecorded, &str); 4] = [
     (NotRecorded::Unreadable, "unreadable"),
 ];
 
-fn word(unkept: NotRecorded) -> &'static str {
-    WORDS.iter().find(|(one, _)| *one == unkept).map_or("same", |(_, word)| word)
+fn word(missing: NotRecorded) -> &'static str {
+    WORDS.iter().find(|(one, _)| *one == missing).map_or("same", |(_, word)| word)
 }
 
 /// Joins names and values, each preceded by its length.
@@ -301,7 +301,7 @@ impl Stored {
             parts.shape.as_bytes(),
             parts.target,
             &parts.extended,
-            parts.unkept.unwrap_or_default().as_bytes(),
+            parts.missing.unwrap_or_default().as_bytes(),
             content.as_bytes(),
         ];
         let values = flat_values(&self.values);
@@ -341,7 +341,7 @@ impl Stored {
             parts.size,
             parts.target,
             parts.extended,
-            parts.unkept,
+            parts.missing,
             self.content.as_ref().map(KeyedHash::to_hex),
             self.seal(key).to_hex(),
             flat_values(&self.values),
@@ -404,10 +404,10 @@ impl Stored {
         let former = match shape.as_str() {
             "nothing" => Some(PriorState::Nothing),
             "file" => {
-                let unkept: Option<String> = row.get("unkept")?;
-                let why = WORDS.iter().find(|(_, word)| Some(*word) == unkept.as_deref());
-                let content = match (why, unkept) {
-                    (Some((why, _)), _) => Some(PriorContent::Unkept(*why)),
+                let missing: Option<String> = row.get("unkept")?;
+                let why = WORDS.iter().find(|(_, word)| Some(*word) == missing.as_deref());
+                let content = match (why, missing) {
+                    (Some((why, _)), _) => Some(PriorContent::NotRecorded(*why)),
                     (None, None) => Some(PriorContent::Bytes(Vec::new())),
                     (None, Some(_)) => None,
                 };

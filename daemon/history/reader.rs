@@ -80,7 +80,7 @@ impl Entry {
     pub const fn missing_content(&self) -> Option<NotRecorded> {
         match &self.former {
             PriorState::Thing(thing) => match thing.shape {
-                PriorShape::File(_, PriorContent::Unkept(why)) => Some(why),
+                PriorShape::File(_, PriorContent::NotRecorded(why)) => Some(why),
                 _ => None,
             },
             PriorState::Nothing => None,
@@ -382,12 +382,12 @@ impl Reader {
             None => {}
             Some(holder) => {
                 let PriorState::Thing(held) = &holder.former else {
-                    *content = PriorContent::Unkept(NotRecorded::Unreadable);
+                    *content = PriorContent::NotRecorded(NotRecorded::Unreadable);
                     return Ok((former, 0));
                 };
                 match (&held.shape, &holder.content) {
-                    (PriorShape::File(_, PriorContent::Unkept(why)), _) => {
-                        *content = PriorContent::Unkept(*why);
+                    (PriorShape::File(_, PriorContent::NotRecorded(why)), _) => {
+                        *content = PriorContent::NotRecorded(*why);
                     }
                     (PriorShape::File(..), Some(seal)) => {
                         *content = PriorContent::Bytes(self.content(seal)?);
@@ -398,7 +398,7 @@ impl Reader {
                             thing.mode &= !withheld;
                         }
                     }
-                    _ => *content = PriorContent::Unkept(NotRecorded::Unreadable),
+                    _ => *content = PriorContent::NotRecorded(NotRecorded::Unreadable),
                 }
             }
         }
@@ -457,8 +457,8 @@ fn why_not(former: &PriorState, entries: &[&Entry]) -> Option<String> {
     let PriorState::Thing(thing) = former else { return None };
     let why = match thing.shape {
         PriorShape::Other => "it was a socket, fifo or device",
-        PriorShape::File(_, PriorContent::Unkept(NotRecorded::Same)) => return None,
-        PriorShape::File(_, PriorContent::Unkept(why)) => describe_missing_content(why),
+        PriorShape::File(_, PriorContent::NotRecorded(NotRecorded::Same)) => return None,
+        PriorShape::File(_, PriorContent::NotRecorded(why)) => describe_missing_content(why),
         PriorShape::File(_, PriorContent::Bytes(_))
         | PriorShape::Directory
         | PriorShape::Link(_) => return None,

@@ -166,7 +166,7 @@ fn without_content(stored: &Stored) -> Stored {
     if let PriorState::Thing(thing) = &mut stored.former
         && let PriorShape::File(_, content @ PriorContent::Bytes(_)) = &mut thing.shape
     {
-        *content = PriorContent::Unkept(NotRecorded::Large);
+        *content = PriorContent::NotRecorded(NotRecorded::Large);
     }
     stored
 }

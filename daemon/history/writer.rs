@@ -1,6 +1,6 @@
 //! The writer of the history: runs hand in prior states, and one thread commits them in batches.
 
-use super::batch_writer::{BatchWriter, Handed, Live, QUEUE, Unkept, Written};
+use super::batch_writer::{BatchWriter, Handed, LastProblem, Live, QUEUE, Written};
 use super::database::{Job, StoredPrior};
 use super::interrupted_writer::cut_off;
 use super::renames::Said;
@@ -34,7 +34,7 @@ pub struct History {
     since_boot: Clock,
     front: Mutex<Front>,
     /// The error of the last write, if it failed.
-    trouble: Unkept,
+    problem: LastProblem,
     /// Notified when the thread has ended unexpectedly.
     broken: Arc<Notify>,
     pub(super) live: Live,
@@ -90,7 +90,7 @@ impl History {
             clock,
             since_boot,
             front: Mutex::default(),
-            trouble: Unkept::default(),
+            problem: LastProblem::default(),
             broken: Arc::default(),
             live: Live::default(),
             said: Said::default(),
@@ -136,7 +136,7 @@ impl History {
         if (database(&self.state_directory).exists() || was_there())
             && let Err(error) = self.open(&mut self.lock())
         {
-            tracing::warn!(event = "history_unkept", "{error}");
+            tracing::warn!(event = "history_write_failed", "{error}");
         }
     }
 
@@ -152,8 +152,8 @@ impl History {
 
     /// Returns the error of the last write, if it failed.
     #[must_use]
-    pub fn trouble(&self) -> Option<String> {
-        self.trouble.get()
+    pub fn problem(&self) -> Option<String> {
+        self.problem.get()
     }
 
     /// Opens the history for reading after all pending writes, if it exists. Fails if it is unusable.
@@ -267,7 +267,7 @@ impl History {
         let opened = self.open_anew(front);
         let path = database(&self.state_directory);
         front.database = FileIdentity::of(&path).ok().filter(|_| opened.is_ok());
-        self.trouble.note(&opened);
+        self.problem.note(&opened);
         opened
     }
 
@@ -283,7 +283,7 @@ impl History {
             retention: None,
             book: None,
             tidied: Instant::now(),
-            trouble: self.trouble.clone(),
+            problem: self.problem.clone(),
             live: Arc::clone(&self.live),
             said: self.said.clone(),
             is_first: front.next == 0,
@@ -372,7 +372,10 @@ impl History {
     pub(super) fn warn(&self, why: &HistoryError) {
         let first = !std::mem::replace(&mut self.lock().has_warned, true);
         if first {
-            tracing::warn!(event = "history_unkept", "the prior state was not recorded: {why}");
+            tracing::warn!(
+                event = "history_write_failed",
+                "the prior state was not recorded: {why}"
+            );
         }
     }
 }

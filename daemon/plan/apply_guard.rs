@@ -124,14 +124,14 @@ mod tests {
         assert!(is_admitted(&refresh, RunPolicy::State, "refresh"));
         assert!(is_admitted(&refresh, RunPolicy::Events, "command"));
         assert!(is_admitted(&plan("unknown"), RunPolicy::State, "state"));
-        let CheckResult::Unknown(trouble) =
+        let CheckResult::Unknown(failure) =
             refresh.admit("svc[x]", RunPolicy::State, differs("state"))
         else {
             panic!("admitted");
         };
         assert!(
-            trouble.what.starts_with("not as planned: state: was converged, is now stopped"),
-            "{trouble:?}"
+            failure.what.starts_with("not as planned: state: was converged, is now stopped"),
+            "{failure:?}"
         );
     }
 

@@ -258,10 +258,10 @@ fn drive(
             journal: Some(kept.journal.clone()),
             recalled,
             history: Some(Arc::clone(&shared.history)),
-            observing: kept.observing.clone(),
+            read_only: kept.read_only.clone(),
             kinds: shared.host().graph.options.kinds,
-            audience: Box::new(AnswerObserver {
-                inner: (shared.audience)(),
+            observer: Box::new(AnswerObserver {
+                inner: (shared.observer)(),
                 loader: shared.graph.clone(),
             }),
         };

@@ -54,7 +54,7 @@ use steadfast_resources::MintKey;
 use tokio::sync::watch;
 
 /// A function that creates the observer of a driver's notifications.
-pub type MakeAudience = Box<dyn Fn() -> Box<dyn Observer> + Send + Sync>;
+pub type MakeObserver = Box<dyn Fn() -> Box<dyn Observer> + Send + Sync>;
 
 /// A function that makes the lease of a daemon. Its argument is the epoch of the lock of the state directory, none
 /// until the directory is locked.
@@ -79,15 +79,15 @@ pub struct Setup {
     /// The signals of the process.
     pub signals: Signals,
     /// The function that creates the observer of notifications.
-    pub audience: MakeAudience,
+    pub observer: MakeObserver,
     /// The two sides of the event stream.
     pub events: (Publisher, Stream),
     /// The limits of the event log.
     pub retention: Retention,
     /// The function that changes the level of the log.
     pub set_log: SetLog,
-    /// The function that returns the present trouble of the log.
-    pub log_trouble: fn() -> Option<String>,
+    /// The function that returns the present problem of the log.
+    pub log_problem: fn() -> Option<String>,
     /// The function that returns the number of log lines dropped so far.
     pub dropped_lines: fn() -> u64,
     /// The address of the control socket, and the group that may connect.
@@ -124,7 +124,7 @@ struct Shared {
     key: Arc<MintKey>,
     state_directory: PathBuf,
     history: Arc<History>,
-    audience: MakeAudience,
+    observer: MakeObserver,
     requests: Requests,
     graph: GraphLoader,
     ending: Shutdown,
@@ -132,7 +132,7 @@ struct Shared {
     world: Arc<world::host_world::HostWorld>,
     teller: Publisher,
     stream: Stream,
-    log_trouble: fn() -> Option<String>,
+    log_problem: fn() -> Option<String>,
     dropped_lines: fn() -> u64,
     /// The time since 1970 of the start.
     started: Duration,
@@ -228,14 +228,14 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
         key: Arc::new(setup.key),
         history: History::new(setup.state_directory.clone(), host.history),
         state_directory: setup.state_directory,
-        audience: setup.audience,
+        observer: setup.observer,
         graph: GraphLoader::new((host.graph.clone(), file), requests.clone(), teller.clone()),
         host: Mutex::new(host),
         ending: Shutdown::new(supervisor.clone(), requests.clone(), stream.clone()),
         requests,
         teller,
         stream,
-        log_trouble: setup.log_trouble,
+        log_problem: setup.log_problem,
         dropped_lines: setup.dropped_lines,
         started: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default(),
         press: Arc::new(reporting::event_log::LogThread::new(log_writer)),

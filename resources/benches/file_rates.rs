@@ -34,7 +34,7 @@ fn hold(host: &Host, permit: &Permit, held: &Arc<dyn Resource>) -> Outcome {
     match check(host, held) {
         CheckResult::Differs(change) => held.apply(host, permit, change).now_or_never().unwrap(),
         CheckResult::Same => Outcome::Unchanged,
-        CheckResult::Unknown(trouble) => Outcome::Failed { trouble, touched: false },
+        CheckResult::Unknown(failure) => Outcome::Failed { failure, touched: false },
     }
 }
 

@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn a_missing_journal_is_named() {
         let folder = tempfile::tempdir().unwrap();
-        let trouble = send(&folder.path().join("none"), b"MESSAGE=x\n").unwrap_err();
-        assert!(trouble.hint.unwrap().contains("none"));
+        let failure = send(&folder.path().join("none"), b"MESSAGE=x\n").unwrap_err();
+        assert!(failure.hint.unwrap().contains("none"));
     }
 }

@@ -58,9 +58,9 @@ impl Host {
         let argv_0 = argv.first().cloned();
         let (argv, timeout) = (argv.to_vec(), Some(PATIENCE));
         let command = Command { argv, timeout, judged: true, ..Command::default() };
-        let finished = self.query(&command, cancel).await.map_err(|mut trouble| {
-            trouble.what.insert_str(0, "secret: ");
-            trouble
+        let finished = self.query(&command, cancel).await.map_err(|mut failure| {
+            failure.what.insert_str(0, "secret: ");
+            failure
         })?;
         let program = argv_0.as_deref().map_or_else(String::new, |it| crate::escape::short(it, 40));
         let refuse = |why: &str| {
@@ -95,7 +95,7 @@ impl Host {
             || refuse("does not exist").hint("create the file, owned by root, with mode 0600");
         let files = self.files();
         let found = files.origin(path).map_err(|fault| {
-            if matches!(fault.why, Why::Moved) { missing() } else { files.trouble(fault, path) }
+            if matches!(fault.why, Why::Moved) { missing() } else { files.failure(fault, path) }
         })?;
         let origin = found.ok_or_else(missing)?;
         let seen = *origin.seen();
@@ -118,7 +118,7 @@ impl Host {
         }
         let mut content = super::files::Content::default();
         content.push(origin);
-        let bytes = content.bytes(LONGEST).map_err(|fault| files.trouble(fault, path))?;
+        let bytes = content.bytes(LONGEST).map_err(|fault| files.failure(fault, path))?;
         let bytes = bytes.ok_or_else(|| refuse("is longer than 1 MiB"))?;
         if bytes.is_empty() {
             // A file may be empty for a moment while somebody writes a new secret.

@@ -35,7 +35,7 @@ impl NamedFile {
         };
         let Some(text) = text_of(host.files(), &path)? else { return Ok(None) };
         let look = || host.files().open_entry(&path)?.map(|entry| entry.look()).transpose();
-        let seen = look().map_err(|fault| host.files().trouble(fault, &path))?;
+        let seen = look().map_err(|fault| host.files().failure(fault, &path))?;
         let is_private = seen.flatten().is_some_and(|seen| denies_others(seen.mode));
         Ok(Some(Self { path, text, is_private }))
     }
@@ -164,7 +164,7 @@ pub(super) async fn nearest(
 pub(super) fn public_text(host: &Host, path: &Path) -> Result<Option<String>, Failure> {
     let Some(text) = text_of(host.files(), path)? else { return Ok(None) };
     let look = || host.files().open_entry(path)?.map(|entry| entry.look()).transpose();
-    let seen = look().map_err(|fault| host.files().trouble(fault, path))?.flatten();
+    let seen = look().map_err(|fault| host.files().failure(fault, path))?.flatten();
     if seen.is_some_and(|seen| denies_others(seen.mode)) {
         let what = bounded(format!("{} is private, and the kind shows its text", path.display()));
         return Err(Failure::new(what).hint("`steadfast inspect file` prints it with its mode"));
@@ -194,7 +194,7 @@ pub(super) async fn file_names(
             }
             Ok(names)
         };
-        read().map_err(|fault| files.trouble(fault, &folder))
+        read().map_err(|fault| files.failure(fault, &folder))
     })
     .await?
 }

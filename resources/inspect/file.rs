@@ -24,7 +24,7 @@ fn one<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Inspected>
             let what = "expected an absolute path without ..";
             return Err(Failure::new(what).hint("for example /etc/ssh/sshd_config"));
         };
-        inspect(host.files(), &path).map_err(|fault| host.files().trouble(fault, &path))
+        inspect(host.files(), &path).map_err(|fault| host.files().failure(fault, &path))
     })
 }
 

@@ -38,7 +38,7 @@ fn one_name<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Inspe
         let pretty = pretty.map(|value| text("pretty_hostname", &value));
         let path = Path::new(KERNEL_NAME);
         let kernel = host.files().kernel_file(path);
-        let kernel = kernel.map_err(|fault| host.files().trouble(fault, path))?;
+        let kernel = kernel.map_err(|fault| host.files().failure(fault, path))?;
         let kernel = String::from_utf8_lossy(&kernel.unwrap_or_default()).trim().to_owned();
         let is_other = !kernel.is_empty() && kernel != name;
         let transient = is_other.then(|| text("transient_hostname", kernel));
@@ -61,7 +61,7 @@ fn zone_of(host: &Host) -> Result<Option<String>, Failure> {
             _ => Ok(None),
         }
     };
-    let target = read().map_err(|fault| host.files().trouble(fault, path))?;
+    let target = read().map_err(|fault| host.files().failure(fault, path))?;
     let target = target.and_then(|target| String::from_utf8(target).ok());
     let zone = target.as_deref().and_then(|target| {
         target.strip_prefix(ZONES).or_else(|| target.strip_prefix("../usr/share/zoneinfo/"))

@@ -30,7 +30,7 @@ const PARAMETER_FILE: &str = "/etc/sysctl.d/60-steadfast.conf";
 /// Returns the text of a file of the kernel; empty without the file.
 fn kernel_text(files: &Files, path: &str) -> Result<String, Failure> {
     let path = Path::new(path);
-    let bytes = files.kernel_file(path).map_err(|fault| files.trouble(fault, path))?;
+    let bytes = files.kernel_file(path).map_err(|fault| files.failure(fault, path))?;
     Ok(String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned())
 }
 
@@ -89,7 +89,7 @@ fn one_parameter<'a>(
     Box::pin(async move {
         let (path, own) = crate::kinds::sysctl::parameter(name)?;
         let files = host.files();
-        let value = files.kernel_file(&path).map_err(|fault| files.trouble(fault, &path))?;
+        let value = files.kernel_file(&path).map_err(|fault| files.failure(fault, &path))?;
         let Some(value) = value else { return Ok(None) };
         let value = String::from_utf8_lossy(&value);
         let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -175,7 +175,7 @@ fn one_swap<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Inspe
         let mut fields = Vec::new();
         let path = Path::new(name);
         let look = || files.open_entry(path)?.map(|spot| spot.look()).transpose();
-        let seen = look().map_err(|fault| files.trouble(fault, path))?.flatten();
+        let seen = look().map_err(|fault| files.failure(fault, path))?.flatten();
         // A device has no size of its own, and the kind declares none below 1M.
         let is_file = |seen: &EntryStat| seen.kind == FileType::RegularFile && seen.size >= 1 << 20;
         if let Some(seen) = seen.filter(is_file) {

@@ -26,7 +26,7 @@ const FOLDER: &str = "/etc/systemd/system";
 /// Fails for a file that others cannot read: the kind writes files for all, and the text may be a secret.
 fn unit_text(host: &Host, path: &Path) -> Result<Option<String>, Failure> {
     let look = || host.files().open_entry(path)?.map(|spot| spot.look()).transpose();
-    let seen = look().map_err(|fault| host.files().trouble(fault, path))?;
+    let seen = look().map_err(|fault| host.files().failure(fault, path))?;
     let Some(seen) = seen.flatten().filter(|seen| seen.kind == FileType::RegularFile) else {
         return Ok(None);
     };

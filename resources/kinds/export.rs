@@ -101,7 +101,7 @@ impl Resource for Export {
         Box::pin(async move {
             let found = match host.read_world(&self.key).await {
                 Ok(found) => found.own,
-                Err(trouble) => return CheckResult::Unknown(trouble.passing()),
+                Err(failure) => return CheckResult::Unknown(failure.passing()),
             };
             if found == self.record {
                 return CheckResult::Same;
@@ -125,7 +125,7 @@ impl Resource for Export {
         Box::pin(async move {
             match host.write_world(permit, &self.key, self.record.as_deref()).await {
                 Err(_) => Outcome::Interrupted,
-                Ok(Err(trouble)) => Outcome::Failed { trouble, touched: true },
+                Ok(Err(failure)) => Outcome::Failed { failure, touched: true },
                 Ok(Ok(())) => {
                     let done = if self.record.is_some() { "exported" } else { "withdrawn" };
                     Outcome::Changed(vec![done.to_owned()])

@@ -166,7 +166,7 @@ impl Live {
     fn read_state(&self, files: &Files) -> Result<Option<String>, Failure> {
         let text = |path: &Path| match files.kernel_file(path) {
             Ok(bytes) => Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())),
-            Err(fault) => Err(files.trouble(fault, path)),
+            Err(fault) => Err(files.failure(fault, path)),
         };
         // A kernel without loadable modules has no such table.
         let table = text(Path::new("/proc/modules"))?.unwrap_or_default();
@@ -213,8 +213,8 @@ impl ValueSet for Live {
             let state = state.await.map_err(WriteFailure::untouched)?;
             if state.as_deref() == Some(BUILT_IN) {
                 let what = bounded(format!("{} is built into the kernel", self.name));
-                let trouble = Failure::new(what).hint("it cannot be unloaded: remove the resource");
-                return Err(WriteFailure::untouched(trouble));
+                let failure = Failure::new(what).hint("it cannot be unloaded: remove the resource");
+                return Err(WriteFailure::untouched(failure));
             }
             let argv: &[&str] = if self.is_loaded {
                 &["modprobe", &self.name]

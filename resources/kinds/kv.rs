@@ -183,7 +183,7 @@ impl Resource for Kv {
         Box::pin(async move {
             let found = match host.read_world(&self.key).await {
                 Ok(found) => found,
-                Err(trouble) => return CheckResult::Unknown(trouble.passing()),
+                Err(failure) => return CheckResult::Unknown(failure.passing()),
             };
             let present = found.own.clone();
             let is_unset = present.is_none() && found.by_host.is_empty();
@@ -217,7 +217,7 @@ impl Resource for Kv {
             let value = if self.is_absent { None } else { self.value.as_deref() };
             match host.write_world(permit, &self.key, value).await {
                 Err(_) => return Outcome::Interrupted,
-                Ok(Err(trouble)) => return Outcome::Failed { trouble, touched: true },
+                Ok(Err(failure)) => return Outcome::Failed { failure, touched: true },
                 Ok(Ok(())) => {}
             }
             if let Ok(found) = host.read_world(&self.key).await {

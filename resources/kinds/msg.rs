@@ -125,8 +125,8 @@ impl Msg {
                 ("SYSLOG_IDENTIFIER", "steadfast"),
             ];
             fields.extend(self.fields.iter().map(|(name, value)| (name.as_str(), value.as_str())));
-            if let Err(trouble) = host.journal(permit, &fields) {
-                return Outcome::Failed { trouble, touched: false };
+            if let Err(failure) = host.journal(permit, &fields) {
+                return Outcome::Failed { failure, touched: false };
             }
         }
         Outcome::Changed(vec![format!("msg: {}", printable(&self.body))])

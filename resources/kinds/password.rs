@@ -192,7 +192,7 @@ impl Resource for Password {
                     *self.made.lock().unwrap_or_else(PoisonError::into_inner) = Some(secret);
                     Outcome::Changed(vec![format!("generated: {} characters", self.length)])
                 }
-                Err(trouble) => Outcome::Failed { trouble, touched: false },
+                Err(failure) => Outcome::Failed { failure, touched: false },
             }
         })
     }

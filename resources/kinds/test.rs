@@ -118,8 +118,8 @@ impl Test {
         }
         assert!(!self.panic, "as declared: {self:?}");
         if self.fails() {
-            let trouble = Failure::new("it fails, as declared").hint("lower `fail`");
-            return Outcome::Failed { trouble, touched: false };
+            let failure = Failure::new("it fails, as declared").hint("lower `fail`");
+            return Outcome::Failed { failure, touched: false };
         }
         if self.changed { Outcome::Changed(Vec::new()) } else { Outcome::Unchanged }
     }

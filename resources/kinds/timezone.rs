@@ -90,10 +90,10 @@ fn choose_link(host: &Host, full: &str, relative: &str) -> Result<usize, Failure
         let found = files.origin(zone)?;
         Ok(found.is_some_and(|zone| zone.seen().kind == FileType::RegularFile))
     };
-    if !look().map_err(|fault| files.trouble(fault, zone))? {
-        let trouble = said("use", zone, "the host does not know this time zone");
+    if !look().map_err(|fault| files.failure(fault, zone))? {
+        let failure = said("use", zone, "the host does not know this time zone");
         let hint = "install the package tzdata, or choose one of `timedatectl list-timezones`";
-        return Err(trouble.hint(hint).passing());
+        return Err(failure.hint(hint).passing());
     }
     let path = Path::new(LINK);
     let target = || -> Result<Option<Vec<u8>>, Fault> {
@@ -103,7 +103,7 @@ fn choose_link(host: &Host, full: &str, relative: &str) -> Result<usize, Failure
             _ => Ok(None),
         }
     };
-    let target = target().map_err(|fault| files.trouble(fault, path))?;
+    let target = target().map_err(|fault| files.failure(fault, path))?;
     Ok(usize::from(target.is_some_and(|target| target == relative.as_bytes())))
 }
 

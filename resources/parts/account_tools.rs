@@ -81,33 +81,33 @@ fn explained(command: &Command, finished: &Finished) -> WriteFailure {
     let is_first = matches!(finished.end, End::Exited(1 | 10));
     let touched = !(is_first || has("cannot lock") || has("cannot open"));
     if has("Read-only file system") || (has("cannot lock") && Host::has_read_only_accounts()) {
-        let trouble =
+        let failure =
             renamed(format!("{program} cannot write the account files: read-only file system"));
         let hint = "make /etc writable: `findmnt -T /etc` shows its mount";
-        return WriteFailure { trouble: trouble.hint(hint).passing(), touched };
+        return WriteFailure { failure: failure.hint(hint).passing(), touched };
     }
     if has("Permission denied") || has("permission denied") {
-        let trouble = renamed(format!("{program} has no right to change the account files"));
-        let trouble = trouble.hint("steadfast must run as root to change accounts");
-        return WriteFailure { trouble, touched };
+        let failure = renamed(format!("{program} has no right to change the account files"));
+        let failure = failure.hint("steadfast must run as root to change accounts");
+        return WriteFailure { failure, touched };
     }
     if let Some(lock) = stale_lock(&said) {
-        let trouble = renamed(format!("{program} found the lock file {lock} of a crashed program"));
+        let failure = renamed(format!("{program} found the lock file {lock} of a crashed program"));
         let hint = format!(
             "a crash left {lock} empty, and no program removes it: make sure that no program changes accounts \
              (`pgrep -a 'user|group|passwd'`), and then run `rm {lock}`"
         );
-        return WriteFailure::untouched(trouble.hint(hint).passing());
+        return WriteFailure::untouched(failure.hint(hint).passing());
     }
     if has("cannot lock") || has("try again later") {
-        let trouble = renamed(format!("{program} waited for the lock of the account files"));
+        let failure = renamed(format!("{program} waited for the lock of the account files"));
         let hint = "another program changes accounts and holds /etc/.pwd.lock; the run is repeated";
-        return WriteFailure::untouched(trouble.hint(hint).passing());
+        return WriteFailure::untouched(failure.hint(hint).passing());
     }
     if has("currently used by process") || has("is currently logged in") {
-        let trouble = renamed(format!("{program} does not change a user with running processes"));
+        let failure = renamed(format!("{program} does not change a user with running processes"));
         let hint = "end the processes: `loginctl terminate-user NAME`, or `pkill -u NAME`";
-        return WriteFailure::untouched(trouble.hint(hint).passing());
+        return WriteFailure::untouched(failure.hint(hint).passing());
     }
     if has("No space left") {
         return WriteFailure::touched(
@@ -167,16 +167,16 @@ mod tests {
         let free = "useradd: existing lock file /etc/passwd.lock without a PID\n\
                     useradd: cannot lock /etc/passwd; try again later.\n";
         let failure = failure_of("useradd", free);
-        assert!(!failure.touched && failure.trouble.what.contains("/etc/passwd.lock"));
-        let hint = failure.trouble.hint.as_deref().unwrap_or_default().to_owned();
+        assert!(!failure.touched && failure.failure.what.contains("/etc/passwd.lock"));
+        let hint = failure.failure.hint.as_deref().unwrap_or_default().to_owned();
         assert!(hint.contains("a crash left") && hint.contains("rm /etc/passwd.lock"), "{hint}");
         for table in ["group", "shadow", "gshadow", "subuid", "subgid"] {
-            let hint = failure_of("groupadd", &free.replace("passwd", table)).trouble.hint;
+            let hint = failure_of("groupadd", &free.replace("passwd", table)).failure.hint;
             assert!(hint.is_some_and(|hint| hint.contains(&format!("rm /etc/{table}.lock"))));
         }
         let held = "useradd: existing lock file /etc/passwd.lock with PID '17'\n\
                     useradd: cannot lock /etc/passwd; try again later.\n";
-        let hint = failure_of("useradd", held).trouble.hint;
+        let hint = failure_of("useradd", held).failure.hint;
         assert!(hint.is_some_and(|hint| hint.contains("holds /etc/.pwd.lock")));
     }
 

@@ -60,7 +60,7 @@ impl Resource for Alternative {
         Box::pin(async move {
             let (number, form) = match self.chosen(host) {
                 Ok(chosen) => chosen,
-                Err(trouble) => return CheckResult::Unknown(trouble),
+                Err(failure) => return CheckResult::Unknown(failure),
             };
             match form.check(host, ask).await {
                 CheckResult::Differs(change) => {
@@ -81,7 +81,7 @@ impl Resource for Alternative {
         Box::pin(async move {
             let Change { differences, destructive, seal, creates, replaces, premise } = change;
             let changed = || Outcome::Failed {
-                trouble: Failure::new("the object changed since the check").passing(),
+                failure: Failure::new("the object changed since the check").passing(),
                 touched: false,
             };
             let Ok(premise) = premise.downcast::<Premise>() else { return changed() };
@@ -93,7 +93,7 @@ impl Resource for Alternative {
                     form.apply(host, permit, change).await
                 }
                 Ok(_) => changed(),
-                Err(trouble) => Outcome::Failed { trouble, touched: false },
+                Err(failure) => Outcome::Failed { failure, touched: false },
             }
         })
     }

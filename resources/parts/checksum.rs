@@ -41,7 +41,7 @@ impl KnownSum {
             *self.0.lock().unwrap_or_else(PoisonError::into_inner) = known;
             Ok(Some(sum))
         };
-        find().map_err(|fault| files.trouble(fault, path))
+        find().map_err(|fault| files.failure(fault, path))
     }
 }
 
@@ -53,7 +53,7 @@ impl KnownSum {
 pub(crate) fn checksum_of(files: &Files, path: &Path) -> Result<Option<String>, Failure> {
     let never = CancellationToken::new();
     let sum = || files.origin(path)?.map(|origin| sum_of(origin, &never)).transpose();
-    sum().map_err(|fault| files.trouble(fault, path))
+    sum().map_err(|fault| files.failure(fault, path))
 }
 
 /// Returns the sum of a file that others may have written; none if there is no file.
@@ -62,14 +62,14 @@ pub(crate) fn checksum_of(files: &Files, path: &Path) -> Result<Option<String>, 
 ///
 /// Fails if the object is no regular file, is larger than 1 GiB, or cannot be read.
 pub(crate) fn bounded_checksum_of(files: &Files, path: &Path) -> Result<Option<String>, Failure> {
-    let origin = files.origin(path).map_err(|fault| files.trouble(fault, path))?;
+    let origin = files.origin(path).map_err(|fault| files.failure(fault, path))?;
     let Some(origin) = origin else { return Ok(None) };
     let size = origin.seen().size;
     if size > LARGEST_OF_OTHERS {
         let what = format!("expected a file of at most 1 GiB, found {size} bytes");
         return Err(Failure::new(what));
     }
-    sum_of(origin, &CancellationToken::new()).map(Some).map_err(|fault| files.trouble(fault, path))
+    sum_of(origin, &CancellationToken::new()).map(Some).map_err(|fault| files.failure(fault, path))
 }
 
 fn sum_of(origin: Origin, cancel: &CancellationToken) -> Result<String, Fault> {

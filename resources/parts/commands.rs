@@ -95,11 +95,11 @@ pub(crate) fn failed(command: &Command, finished: &Finished) -> Failure {
         what.push_str(&format!("\n{line}"));
     }
     let own = rustix::process::geteuid().as_raw();
-    let trouble = Failure::new(what).passing_if_named();
+    let failure = Failure::new(what).passing_if_named();
     if own == 0 {
-        return trouble;
+        return failure;
     }
-    trouble.hint(format!("steadfast runs as uid {own}; most changes of a host need root"))
+    failure.hint(format!("steadfast runs as uid {own}; most changes of a host need root"))
 }
 
 #[cfg(test)]

@@ -161,8 +161,8 @@ impl Download {
         let mut curl = command_with_input(&["curl", "-q", "-K", "-"], self.config(to).into());
         // curl ends itself at the deadline, with a better message.
         curl.timeout = Some(self.timeout + Duration::from_secs(10));
-        let finished = host.run(&curl, permit).await.map_err(|trouble| {
-            WriteFailure::untouched(trouble.hint("a download needs the package curl"))
+        let finished = host.run(&curl, permit).await.map_err(|failure| {
+            WriteFailure::untouched(failure.hint("a download needs the package curl"))
         })?;
         if finished.end != End::Exited(0) {
             let why = match finished.end {

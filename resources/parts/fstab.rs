@@ -234,7 +234,7 @@ pub(crate) fn refuse_links(files: &Files, path: &Path) -> Result<(), Failure> {
             let Some(spot) = files.open_entry(part)? else { return Ok(false) };
             Ok(spot.look()?.is_some_and(|seen| seen.kind == FileType::Symlink))
         };
-        if look().map_err(|fault| files.trouble(fault, part))? {
+        if look().map_err(|fault| files.failure(fault, part))? {
             return Err(crate::host::files::said("use", part, "a symbolic link")
                 .hint("declare the path with all links resolved (realpath)"));
         }
@@ -296,8 +296,8 @@ mod tests {
     #[test]
     fn two_rows_for_one_path_are_refused() {
         let text = "/dev/a /srv ext4 ro\n/dev/b /srv/ ext4 ro\n";
-        let trouble = editor(row("/dev/a", "/srv")).edit(text).unwrap_err();
-        assert_eq!(trouble.what, "expected one row of the table, found 2");
+        let failure = editor(row("/dev/a", "/srv")).edit(text).unwrap_err();
+        assert_eq!(failure.what, "expected one row of the table, found 2");
         let none = RowEditor { key: Key::Point("/srv".into()), row: None };
         assert_eq!(none.edit(text).unwrap().text, "");
     }

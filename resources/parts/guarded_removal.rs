@@ -59,7 +59,7 @@ impl<G: RemovalGuard> Resource for Guarded<G> {
             }
             match self.guard.guard(host, &ask.cancel).await {
                 Ok(()) => CheckResult::Same,
-                Err(trouble) => CheckResult::Unknown(trouble),
+                Err(failure) => CheckResult::Unknown(failure),
             }
         })
     }

@@ -19,20 +19,20 @@ use tokio_util::sync::CancellationToken;
 /// A write that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WriteFailure {
-    pub(crate) trouble: Failure,
+    pub(crate) failure: Failure,
     /// False only where it is proven that nothing was changed.
     pub(crate) touched: bool,
 }
 
 impl WriteFailure {
     /// Makes a failure before any change.
-    pub(crate) fn untouched(trouble: Failure) -> Self {
-        Self { trouble, touched: false }
+    pub(crate) fn untouched(failure: Failure) -> Self {
+        Self { failure, touched: false }
     }
 
     /// Makes a failure after a possible change.
-    pub(crate) fn touched(trouble: Failure) -> Self {
-        Self { trouble, touched: true }
+    pub(crate) fn touched(failure: Failure) -> Self {
+        Self { failure, touched: true }
     }
 
     /// Marks the failure as one after a change, if `touched` is true.
@@ -214,7 +214,7 @@ impl<V: ValueSet> Managed<V> {
         let premise = change.premise.downcast::<Premise>().ok();
         let found = match self.set.read(host, &never).await {
             Ok(found) => found,
-            Err(trouble) => return Outcome::Failed { trouble, touched: false },
+            Err(failure) => return Outcome::Failed { failure, touched: false },
         };
         let differing = self.differing(&found);
         if differing.is_empty() {
@@ -229,9 +229,9 @@ impl<V: ValueSet> Managed<V> {
             differing.iter().all(|it| value(&premise.found, it) == value(&found, it))
         });
         if !is_same_case {
-            let trouble = Failure::new("the object changed since the check")
+            let failure = Failure::new("the object changed since the check")
                 .hint("check which other process writes the object");
-            return Outcome::Failed { trouble: trouble.passing(), touched: false };
+            return Outcome::Failed { failure: failure.passing(), touched: false };
         }
         self.write_values(host, permit, (&found, &differing)).await
     }
@@ -253,7 +253,7 @@ impl<V: ValueSet> Managed<V> {
             Some(keeper) => {
                 match self.record_blocking(host, move || keeper.keep_values(values)).await {
                     Ok(number) => Some(number),
-                    Err(trouble) => return Outcome::Failed { trouble, touched: false },
+                    Err(failure) => return Outcome::Failed { failure, touched: false },
                 }
             }
             None => None,
@@ -266,23 +266,23 @@ impl<V: ValueSet> Managed<V> {
             let settle = move || keeper.settle_values(number, values);
             drop(self.record_blocking(host, settle).await);
         }
-        if let Err(WriteFailure { trouble, touched }) = written {
+        if let Err(WriteFailure { failure, touched }) = written {
             return match permit.check() {
                 Err(_) => Outcome::Interrupted,
-                Ok(()) => Outcome::Failed { trouble, touched },
+                Ok(()) => Outcome::Failed { failure, touched },
             };
         }
         let after = match after {
             Ok(after) => after,
-            Err(trouble) => return Outcome::Failed { trouble, touched: true },
+            Err(failure) => return Outcome::Failed { failure, touched: true },
         };
         if let Some(aspect) = self.differing(&after).first() {
             let is = self.shown(aspect, Self::value_of(&after, aspect));
             let is = if is.is_empty() { "absent".to_owned() } else { is };
             let what = format!("{aspect} was written, and is {is} now");
-            let trouble = Failure::new(super::field_reader::bounded(what))
+            let failure = Failure::new(super::field_reader::bounded(what))
                 .hint("another process or the system has changed the value again");
-            return Outcome::Failed { trouble, touched: true };
+            return Outcome::Failed { failure, touched: true };
         }
         let done = differing.iter().map(|aspect| {
             match self.shown(aspect, Self::value_of(&after, aspect)) {
@@ -312,7 +312,7 @@ impl<V: ValueSet> Managed<V> {
         match reaction.await {
             Ok(done) => Outcome::Changed(vec![done]),
             Err(_) if permit.check().is_err() => Outcome::Interrupted,
-            Err(WriteFailure { trouble, touched }) => Outcome::Failed { trouble, touched },
+            Err(WriteFailure { failure, touched }) => Outcome::Failed { failure, touched },
         }
     }
 
@@ -353,7 +353,7 @@ impl<V: ValueSet + 'static> Resource for Managed<V> {
         Box::pin(async move {
             let found = match self.set.read(host, &ask.cancel).await {
                 Ok(found) => found,
-                Err(trouble) => return CheckResult::Unknown(trouble),
+                Err(failure) => return CheckResult::Unknown(failure),
             };
             let differing = self.differing(&found);
             let refresh = ask.refresh && self.set.reacts_to_refresh();

@@ -66,7 +66,7 @@ impl Resource for ParentDirectory {
                         ..Change::of(vec![Difference { aspect: "directory", from, to, diff: None }])
                     })
                 }
-                Err(fault) => CheckResult::Unknown(host.files().trouble(fault, &self.0)),
+                Err(fault) => CheckResult::Unknown(host.files().failure(fault, &self.0)),
             }
         })
     }
@@ -84,7 +84,7 @@ impl Resource for ParentDirectory {
                 Err(Fault { why: Why::Revoked, .. }) => Outcome::Interrupted,
                 Err(fault) => {
                     let touched = fault.touched;
-                    Outcome::Failed { trouble: host.files().trouble(fault, &self.0), touched }
+                    Outcome::Failed { failure: host.files().failure(fault, &self.0), touched }
                 }
             }
         })

@@ -180,8 +180,8 @@ impl Sequence {
         match tokio::task::spawn_blocking(work).await {
             Ok(outcome) => outcome,
             Err(why) => {
-                let trouble = Failure::new(format!("the apply ended: {why}"));
-                Outcome::Failed { trouble, touched: true }
+                let failure = Failure::new(format!("the apply ended: {why}"));
+                Outcome::Failed { failure, touched: true }
             }
         }
     }
@@ -199,9 +199,9 @@ impl Sequence {
         let ask = asked.map(|ask| *ask).unwrap_or_default();
         let mut done = Vec::new();
         if let Some(precondition) = &self.precondition
-            && let Err(trouble) = precondition.require(host).await
+            && let Err(failure) = precondition.require(host).await
         {
-            return Outcome::Failed { trouble, touched: false };
+            return Outcome::Failed { failure, touched: false };
         }
         for element in &self.elements {
             if permit.check().is_err() {
@@ -210,7 +210,7 @@ impl Sequence {
             // A refresh of an element that was just changed is already satisfied by its change.
             let outcome = match self.check_element(element, host, ask.clone()).await {
                 CheckResult::Same => continue,
-                CheckResult::Unknown(trouble) => Outcome::Failed { trouble, touched: false },
+                CheckResult::Unknown(failure) => Outcome::Failed { failure, touched: false },
                 CheckResult::Differs(change) => {
                     self.apply_element(element, (host, permit), change).await
                 }
@@ -218,8 +218,8 @@ impl Sequence {
             match outcome {
                 Outcome::Unchanged => {}
                 Outcome::Changed(notes) => done.extend(notes),
-                Outcome::Failed { trouble, touched } => {
-                    return Outcome::Failed { trouble, touched: touched || !done.is_empty() };
+                Outcome::Failed { failure, touched } => {
+                    return Outcome::Failed { failure, touched: touched || !done.is_empty() };
                 }
                 Outcome::Interrupted => return Outcome::Interrupted,
             }
@@ -239,7 +239,7 @@ impl Sequence {
                     let own = self.expected.iter().filter(|(element, _)| *element == number);
                     expected.extend(own.map(|(_, difference)| difference.clone()));
                 }
-                CheckResult::Unknown(trouble) => return CheckResult::Unknown(trouble),
+                CheckResult::Unknown(failure) => return CheckResult::Unknown(failure),
                 CheckResult::Differs(change) => {
                     made += usize::from(self.mains.contains(&number) && change.creates);
                     has_any = true;

@@ -27,11 +27,11 @@ pub(crate) fn guard_parent(files: &Files, path: &Path) -> Result<(), Failure> {
         if files.is_private_place(&spot)? {
             return guard_way("write", path).map_err(Fault::refused);
         }
-        let trouble = said("write", path, "other users can change its parent directory")
+        let failure = said("write", path, "other users can change its parent directory")
             .hint("choose a place in a directory that only its owner can write");
-        Err(Fault::refused(trouble))
+        Err(Fault::refused(failure))
     };
-    guard().map_err(|fault| files.trouble(fault, path))
+    guard().map_err(|fault| files.failure(fault, path))
 }
 
 /// Fails for root if another user can change the parent directory of a path, or a directory or link on the way to it.

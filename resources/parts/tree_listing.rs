@@ -31,7 +31,7 @@ pub(crate) fn list_tree(files: &Files, top: &Path) -> Result<Vec<Listed>, Failur
         list_directory(&spot.branch(&seen, false)?, Path::new(""), &mut all)?;
         Ok(all)
     };
-    list().map_err(|fault| files.trouble(fault, top))
+    list().map_err(|fault| files.failure(fault, top))
 }
 
 fn list_directory(directory: &DirWalk, below: &Path, all: &mut Vec<Listed>) -> Result<(), Fault> {

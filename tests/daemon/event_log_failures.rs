@@ -23,7 +23,7 @@ fn c22_a_full_disk_costs_no_repair() {
     std::os::unix::fs::symlink(host.path("small/events.db"), host.path("state/events.db"))
         .expect("linked");
     let mut daemon = host.run(&[]);
-    daemon.wait_for("events_unkept");
+    daemon.wait_for("events_write_failed");
     daemon.wait_for("converged");
     repairs(&host);
     let told = events(&host, &[]);
@@ -34,7 +34,7 @@ fn c22_a_full_disk_costs_no_repair() {
     });
     host.ask_daemon(&["status"]).exits(0).prints("daemon: event log: cannot be written: ");
     mount("remount,size=4m");
-    daemon.wait_for("events_kept");
+    daemon.wait_for("events_written");
     host.ask_daemon(&["status"]).exits(0).prints_nothing_of("daemon:");
     let all = events(&host, &["--since", "1"]);
     contiguous(&numbers(&all));
@@ -70,7 +70,7 @@ fn c22_a_stop_on_a_full_disk_loses_no_event() {
     daemon.wait_for("converged");
     host.wait_until("an event is recorded", || !numbers(&events(&host, &[])).is_empty());
     let filler = fill(&host, "state/filler");
-    break_until(&host, &daemon, "events_unkept");
+    break_until(&host, &daemon, "events_write_failed");
     daemon.signal(Signal::SIGTERM);
     assert_eq!(daemon.ends(), 0);
     std::fs::remove_file(filler).expect("removed");
@@ -95,7 +95,7 @@ fn c22_a_kill_on_a_full_disk_reports_a_gap() {
     daemon.wait_for("converged");
     host.wait_until("an event is recorded", || !numbers(&events(&host, &[])).is_empty());
     let filler = fill(&host, "state/filler");
-    break_until(&host, &daemon, "events_unkept");
+    break_until(&host, &daemon, "events_write_failed");
     host.wait_until("the waiting events are marked", || host.exists("state/events.db-waiting"));
     daemon.kill();
     std::fs::remove_file(filler).expect("removed");
@@ -118,9 +118,9 @@ fn c22_an_event_log_recovers_from_a_full_disk() {
     let mut daemon = host.run(&[]);
     daemon.wait_for("converged");
     let filler = fill(&host, "state/filler");
-    break_until(&host, &daemon, "events_unkept");
+    break_until(&host, &daemon, "events_write_failed");
     std::fs::remove_file(filler).expect("removed");
-    daemon.wait_for("events_kept");
+    daemon.wait_for("events_written");
     host.wait_until("no mark is left", || !host.exists("state/events.db-waiting"));
     stop(&host, &mut daemon);
     let all = events(&host, &["--since", "1"]);

@@ -46,11 +46,11 @@ fn is_noticed(host: &Host, daemon: &Daemon) {
         said.contains("was removed or replaced") && said.contains("no changes are started"),
         "{said}"
     );
-    let observing = || {
+    let read_only = || {
         let status = ask(host, &["status"]);
         status.code != 0 && status.stdout.contains("was removed or replaced")
     };
-    host.wait_until("status shows it", observing);
+    host.wait_until("status shows it", read_only);
     host.write("f", "drift\n");
     for words in [&["protect", "file[f]"][..], &["pause"], &["pause", "file[f]", "--for", "1h"]] {
         let answer = ask(host, words);
@@ -159,11 +159,11 @@ resources:
     shell(&host, "remove $DIR/state $DIR/f $DIR/g");
     daemon.wait_for("state_lost");
     let began = Instant::now();
-    let observing = || {
+    let read_only = || {
         let status = ask(&host, &["status"]);
         status.code != 0 && status.stdout.contains("was removed or replaced")
     };
-    host.wait_until("status shows it", observing);
+    host.wait_until("status shows it", read_only);
     assert!(began.elapsed() < Duration::from_secs(10), "it was held: {:?}", began.elapsed());
     assert!(!host.exists("g"), "it was begun");
     assert_eq!(host.lines("told").len(), 1);

@@ -57,7 +57,7 @@ impl Thing {
     fn make(&self) -> Outcome {
         let mut world = self.world();
         if world.broken.contains(&self.name) {
-            return Outcome::Failed { trouble: Failure::new("it is broken"), touched: false };
+            return Outcome::Failed { failure: Failure::new("it is broken"), touched: false };
         }
         world.there.insert(self.name.clone());
         Outcome::Changed(Vec::new())
@@ -228,9 +228,9 @@ impl Ground {
             journal: Some(journal),
             recalled: StoredState::default(),
             history: None,
-            observing: None,
+            read_only: None,
             kinds: steadfast::config::KindSet::of_this_build(),
-            audience: Box::new(RecordingSink(Arc::clone(&said))),
+            observer: Box::new(RecordingSink(Arc::clone(&said))),
         };
         let driver = Driver::new(settings, parts);
         let inbox = driver.inbox();

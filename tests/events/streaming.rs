@@ -261,10 +261,10 @@ fn c22_without_a_log_it_is_told_and_recorded_later() {
         let Some(Next::Event(event)) = runtime.block_on(follower.next()) else { panic!("one") };
         assert_eq!((event.kind.name(), event.number), (what, None));
     }
-    assert!(stream.progress().borrow().trouble.is_some());
+    assert!(stream.progress().borrow().problem.is_some());
     std::fs::remove_dir(&database).expect("out of the way");
     let end = Instant::now() + Duration::from_mins(1);
-    while stream.progress().borrow().trouble.is_some() {
+    while stream.progress().borrow().problem.is_some() {
         assert!(Instant::now() < end, "it is not tried again");
         std::thread::sleep(Duration::from_millis(10));
     }

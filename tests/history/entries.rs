@@ -179,8 +179,8 @@ fn the_size_limit_deletes_from_the_largest_resource() {
     // A content of a quarter of the limit or more is not stored, and the entry says so.
     place.apply("large", &[("content", &noise(99, 300_000))]);
     place.apply("large", &[("content", "small")]);
-    let unkept = place.entries("large").last().and_then(Entry::missing_content);
-    assert_eq!(unkept, Some(NotRecorded::Large));
+    let missing = place.entries("large").last().and_then(Entry::missing_content);
+    assert_eq!(missing, Some(NotRecorded::Large));
     let refused = place.undo("large", None).expect_err("it was not kept");
     assert!(refused.contains("too large"), "{refused}");
     assert_eq!(std::fs::read(place.path("large")).unwrap(), b"small");
@@ -265,9 +265,9 @@ fn a_history_that_cannot_be_written_takes_nothing_away() {
     std::fs::write(&history, "in the way").unwrap();
     for given in [("content", "declared"), ("state", "absent")] {
         match place.apply("f", &[given]) {
-            Outcome::Failed { trouble, touched: false } => {
-                assert!(trouble.what.starts_with("no changes made: "), "{trouble}");
-                assert!(trouble.hint.is_some());
+            Outcome::Failed { failure, touched: false } => {
+                assert!(failure.what.starts_with("no changes made: "), "{failure}");
+                assert!(failure.hint.is_some());
             }
             other => panic!("expected a refusal, found {other:?}"),
         }

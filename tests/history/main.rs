@@ -107,7 +107,7 @@ impl Stage {
         let ask = CheckRequest::default();
         match file.check(&self.host, ask).now_or_never().expect("at once") {
             CheckResult::Same => Outcome::Unchanged,
-            CheckResult::Unknown(trouble) => panic!("{trouble}"),
+            CheckResult::Unknown(failure) => panic!("{failure}"),
             CheckResult::Differs(change) => {
                 let keeper = self.history.keeper(recorded, "event");
                 let permit = key().mint(CancellationToken::new(), keeper.into());
@@ -137,7 +137,7 @@ impl Stage {
             (what, CancellationToken::new()),
             &KindSet::of_this_build(),
         );
-        done.map_err(|refused| refused.trouble.what)
+        done.map_err(|refused| refused.failure.what)
     }
 }
 

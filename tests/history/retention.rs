@@ -47,14 +47,14 @@ fn content_beyond_the_size_limit_is_not_removed() {
         std::fs::write(path, noise(seed, 240_000)).unwrap();
     }
     let given = [("state", "absent"), ("force", "true")];
-    let Outcome::Failed { trouble, .. } = place.apply("tree", &given) else {
+    let Outcome::Failed { failure, .. } = place.apply("tree", &given) else {
         panic!("expected a refusal")
     };
     assert!(
-        trouble.what.contains("the content exceeds the size limit of the history (max_total"),
-        "{trouble}"
+        failure.what.contains("the content exceeds the size limit of the history (max_total"),
+        "{failure}"
     );
-    assert!(trouble.hint.as_ref().is_some_and(|hint| hint.contains("raise `max_total`")));
+    assert!(failure.hint.as_ref().is_some_and(|hint| hint.contains("raise `max_total`")));
     let gone = files.iter().filter(|path| !path.exists()).count();
     assert!((2..8).contains(&gone), "{gone}");
     place.undo("tree", None).expect("all that is gone is kept");
@@ -95,9 +95,9 @@ fn a_history_of_a_newer_program_is_left_as_it_is() {
     let before = std::fs::read(&database).unwrap();
     place.open_again();
     match place.apply("f", &[("content", "three")]) {
-        Outcome::Failed { trouble, touched: false } => {
-            assert!(trouble.what.contains("made by a newer steadfast (schema 7"), "{trouble}");
-            let hint = trouble.hint.expect("a hint");
+        Outcome::Failed { failure, touched: false } => {
+            assert!(failure.what.contains("made by a newer steadfast (schema 7"), "{failure}");
+            let hint = failure.hint.expect("a hint");
             assert!(hint.contains("install the steadfast version that wrote"), "{hint}");
         }
         other => panic!("expected a refusal, found {other:?}"),

@@ -37,7 +37,7 @@ fn cut_off(place: &mut Stage) {
                 (&what, cancel.clone()),
                 &KindSet::of_this_build(),
             )
-            .map_err(|it| it.trouble)
+            .map_err(|it| it.failure)
         });
         while number_of_files(place) < 5 && !undone.is_finished() {
             sleep(Duration::from_millis(1));

@@ -113,8 +113,8 @@ fn an_undo_of_values_that_no_kind_gives_back_is_refused() {
             (&what, CancellationToken::new()),
             &KindSet::of_this_build(),
         );
-        let trouble = refused.expect_err("refused").trouble;
-        assert!(trouble.what.contains(why) && trouble.hint.is_some(), "{trouble}");
+        let failure = refused.expect_err("refused").failure;
+        assert!(failure.what.contains(why) && failure.hint.is_some(), "{failure}");
         assert!(!place.reader().was_cut_off(name));
         assert_eq!(all(&place, name).len(), 1);
     }

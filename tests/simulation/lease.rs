@@ -30,8 +30,8 @@ impl Observer for Reported {
     fn hear(&mut self, news: &Notification<'_>) {
         let word = match news {
             Notification::Changed { .. } => "changed".to_owned(),
-            Notification::Failed { trouble, .. } => {
-                trouble.map(|t| t.what.clone()).unwrap_or_default()
+            Notification::Failed { failure, .. } => {
+                failure.map(|t| t.what.clone()).unwrap_or_default()
             }
             _ => return,
         };

@@ -69,7 +69,7 @@ impl Life {
         stage: &Shared,
         kept: &MemoryStore,
         mut settings: Settings,
-        audience: Box<dyn Observer>,
+        observer: Box<dyn Observer>,
     ) -> Self {
         let mut storage = Storage::faulty(kept.clone(), stage);
         let mut recalled = storage.recall().expect("memory tells all");
@@ -106,9 +106,9 @@ impl Life {
             journal: Some(journal),
             recalled,
             history: None,
-            observing: None,
+            read_only: None,
             kinds: steadfast::config::KindSet::of_this_build(),
-            audience,
+            observer,
         };
         let driver = Driver::on(Box::new(machinery), settings, parts);
         let inbox = driver.inbox();

@@ -86,8 +86,8 @@ fn note(stage: &mut Stage, news: &Notification<'_>) {
                 stage.saw(MADE_FIRST);
             }
         }
-        Notification::RunFailed { trouble, identity, .. } if trouble.what.contains("panicked") => {
-            stage.wrong.push(format!("R-14: {identity}: {}", trouble.what));
+        Notification::RunFailed { failure, identity, .. } if failure.what.contains("panicked") => {
+            stage.wrong.push(format!("R-14: {identity}: {}", failure.what));
         }
         Notification::Retrying { .. } => stage.saw("a retry"),
         Notification::Failed { identity, .. } => {

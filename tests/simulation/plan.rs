@@ -114,7 +114,7 @@ impl<'f> Case<'f> {
         &self,
         loaded: LoadedGraph,
         (kept, guard): (&MemoryStore, Option<Arc<dyn Guard>>),
-        audience: Box<dyn Observer>,
+        observer: Box<dyn Observer>,
     ) -> DriverExit {
         let settings = Settings {
             one_shot: true,
@@ -127,7 +127,7 @@ impl<'f> Case<'f> {
             clock: || (0, 0),
             guard,
         };
-        let mut life = Life::with(&self.stage, kept, settings, audience);
+        let mut life = Life::with(&self.stage, kept, settings, observer);
         life.inbox.put(DriverEvent::Graph { graph: Ok(Box::new(loaded)), operator: true });
         let finished = tokio::time::timeout(LONGEST, until(&mut life, &self.stage, || false)).await;
         life.stopped(&self.stage);
@@ -287,9 +287,9 @@ impl Case<'_> {
             wrong.extend(all.map(|name| format!("{name}: changed by a graph that is refused")));
             return wrong;
         }
-        let refused = deeds.troubles.iter().filter(|(_, what)| what.starts_with("not as planned"));
+        let refused = deeds.failures.iter().filter(|(_, what)| what.starts_with("not as planned"));
         sights.note("changes", deeds.changed.len());
-        sights.note("failures", deeds.troubles.len());
+        sights.note("failures", deeds.failures.len());
         sights.note("refused as not planned", refused.clone().count());
         let loaded = self.read(shape);
         let not_done = not_done(&loaded, &applied);

@@ -24,7 +24,7 @@ pub enum StateCommand {
     /// Replace the state by an exported document; the old state is kept as a backup. The daemon must be paused
     Import(ImportKept),
     /// Put right what can be, say what was changed, and keep what was there beside; a daemon must be paused, or
-    /// observing only
+    /// read-only
     Repair(RepairKept),
 }
 

@@ -183,8 +183,8 @@ pub(in crate::cli) fn differences(found: &Inspection) -> Vec<String> {
     if found.destructive {
         lines.push("  an existing object will be removed".to_owned());
     }
-    if let Some(trouble) = &found.error {
-        lines.push(format!("  the differences are unknown: {}", plain(trouble)));
+    if let Some(problem) = &found.error {
+        lines.push(format!("  the differences are unknown: {}", plain(problem)));
     }
     lines
 }

@@ -273,8 +273,8 @@ pub(in crate::cli) fn line(resource: &ResourceStatus) -> String {
         let lead = if resource.message.starts_with("paused") { ": " } else { "; paused: " };
         line.push_str(&format!("{lead}{}", pause_words(pause)));
     }
-    if let Some(trouble) = &resource.error {
-        let mut lines = trouble.lines().map(plain);
+    if let Some(problem) = &resource.error {
+        let mut lines = problem.lines().map(plain);
         line.push_str(&format!(": {}", lines.next().unwrap_or_default()));
         lines.for_each(|more| line.push_str(&format!("\n    {more}")));
     }

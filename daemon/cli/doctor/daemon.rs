@@ -39,14 +39,14 @@ pub(super) async fn look(socket: &Socket) -> (Vec<Finding>, Option<i32>) {
     let graph = plain(&status.graph);
     let answers = Finding::ok("daemon", format!("responds in {took:.1} ms, runs graph {graph}"));
     let mut found = vec![answers, version(&status, pid)];
-    found.extend(status.read_only.as_deref().map(observing));
+    found.extend(status.read_only.as_deref().map(read_only));
     (found, pid)
 }
 
 const RESTART: &str = "restart the daemon: `systemctl restart steadfast`";
 
 /// Reports a daemon that only observes.
-fn observing(why: &str) -> Finding {
+fn read_only(why: &str) -> Finding {
     let says = format!("the daemon changes nothing: {}", plain(why));
     let advice = "`steadfast state verify` shows the damage and its remedy";
     Finding::problem("changes", says, advice)

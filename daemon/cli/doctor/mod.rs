@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Grade {
-    /// No trouble.
+    /// No problem.
     Ok,
     /// The daemon works, but not always or not for all resources.
     Warning,

@@ -28,10 +28,10 @@ async fn ask() -> Vec<Finding> {
     let systemd = host.systemd();
     let version = match systemd.version(Bus::System).await {
         Ok(version) => version,
-        Err(trouble) => {
+        Err(failure) => {
             let advice =
-                trouble.hint.clone().unwrap_or_else(|| "see `systemctl status dbus`".into());
-            return vec![Finding::problem("bus", trouble.to_string(), advice)];
+                failure.hint.clone().unwrap_or_else(|| "see `systemctl status dbus`".into());
+            return vec![Finding::problem("bus", failure.to_string(), advice)];
         }
     };
     let number: String = version.chars().take_while(char::is_ascii_digit).collect();
@@ -55,7 +55,7 @@ async fn ask() -> Vec<Finding> {
             let says = format!("{UNIT} is {state}: the daemon does not start with the host");
             Finding::warning("unit", says, format!("`systemctl enable {UNIT}`"))
         }
-        Err(trouble) => Finding::warning("unit", trouble.to_string(), "`systemctl status`"),
+        Err(failure) => Finding::warning("unit", failure.to_string(), "`systemctl status`"),
     };
     findings.push(unit);
     findings.extend(running(systemd).await);
@@ -97,7 +97,7 @@ async fn running(systemd: &steadfast_resources::host::Systemd) -> Vec<Finding> {
             "a hanging daemon is not restarted",
             "`systemctl edit steadfast`: WatchdogSec=30s below [Service]",
         ),
-        Err(trouble) => Finding::warning("watchdog", trouble.to_string(), "`systemctl status`"),
+        Err(failure) => Finding::warning("watchdog", failure.to_string(), "`systemctl status`"),
     });
     findings
 }

@@ -25,7 +25,7 @@ pub(super) struct Section {
     /// The resources, in order.
     pub(super) found: Vec<Found>,
     /// The reason why the objects cannot be listed.
-    pub(super) trouble: Option<String>,
+    pub(super) problem: Option<String>,
 }
 
 /// An object of the host.
@@ -79,7 +79,7 @@ async fn section(
     about: &'static [&'static str],
     keep: fn(&mut Inspected) -> bool,
 ) -> Section {
-    let mut section = Section { kind, objects, about, found: Vec::new(), trouble: None };
+    let mut section = Section { kind, objects, about, found: Vec::new(), problem: None };
     let inspector = inspectors().iter().find(|inspector| inspector.kind == kind);
     let Some((inspector, list)) = inspector.and_then(|it| Some((it, it.all?))) else {
         return section;
@@ -87,7 +87,7 @@ async fn section(
     let names = match list(host).await {
         Ok(names) => names,
         Err(failure) => {
-            section.trouble = Some(failure.what);
+            section.problem = Some(failure.what);
             return section;
         }
     };
@@ -189,7 +189,7 @@ fn text_of<'a>(object: &'a Inspected, field: &str) -> Option<&'a str> {
 async fn cron_files(host: &Host) -> Section {
     let (kind, objects) = ("file", "files of cron");
     let mut section =
-        Section { kind, objects, about: CRON_ABOUT, found: Vec::new(), trouble: None };
+        Section { kind, objects, about: CRON_ABOUT, found: Vec::new(), problem: None };
     let Some(inspector) = inspectors().iter().find(|inspector| inspector.kind == kind) else {
         return section;
     };

@@ -20,8 +20,8 @@ pub(super) fn graph_text(name: &str, sections: &[Section]) -> String {
         for line in section.about {
             text.push_str(&format!("  # {line}\n"));
         }
-        if let Some(trouble) = &section.trouble {
-            text.push_str(&format!("  # They cannot be listed: {}\n", one_line(trouble)));
+        if let Some(problem) = &section.problem {
+            text.push_str(&format!("  # They cannot be listed: {}\n", one_line(problem)));
         }
         let indent = if count_declared(section) > 0 { "  " } else { "  # " };
         text.push_str(&format!("{indent}{}:\n", section.kind));
@@ -116,7 +116,7 @@ mod tests {
     use steadfast_resources::Value;
 
     fn section(kind: &'static str, found: Vec<Found>) -> Section {
-        Section { kind, objects: "packages", about: &["About."], found, trouble: None }
+        Section { kind, objects: "packages", about: &["About."], found, problem: None }
     }
 
     fn found(name: &str, unlike: Option<&str>) -> Found {

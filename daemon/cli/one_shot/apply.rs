@@ -132,15 +132,15 @@ fn run_once(
 
 impl ApplyParts<'_> {
     fn deps(&self, recalled: StoredState, rounds: Option<&Rounds>) -> DriverDeps {
-        let observer = self.recording.of(audience(self.args));
-        let audience = match rounds {
+        let observer = self.recording.of(observer(self.args));
+        let observer = match rounds {
             Some(rounds) => rounds.observe(observer),
             None => observer,
         };
         let (host, key) = (self.host.clone(), Arc::clone(&self.key));
         let (journal, history) = (Some(self.journal.clone()), Some(Arc::clone(&self.history)));
         let kinds = KindSet::of_this_build();
-        DriverDeps { host, key, journal, recalled, history, observing: None, kinds, audience }
+        DriverDeps { host, key, journal, recalled, history, read_only: None, kinds, observer }
     }
 
     /// Applies the graph again for as long as probes give it new values.
@@ -188,7 +188,7 @@ fn read_graph(
 /// Returns true if another round may follow: this one was neither stopped nor aborted.
 fn may_go_on(finished: &DriverExit, relay: &StopRelay) -> bool {
     let is_aborted =
-        finished.refused.is_some() || finished.unkept.is_some() || finished.broken.is_some();
+        finished.refused.is_some() || finished.write_failure.is_some() || finished.broken.is_some();
     !is_aborted && !relay.is_stopped()
 }
 
@@ -200,7 +200,7 @@ fn as_asked(loaded: LoadedGraph, args: &Apply) -> LoadedGraph {
 /// Returns the class and the message of the event that ends this apply.
 fn end_of_run(finished: &DriverExit) -> (&'static str, String) {
     let verdict = ApplySummary::of(finished);
-    let (class, how) = if finished.unkept.is_some() || finished.refused.is_some() {
+    let (class, how) = if finished.write_failure.is_some() || finished.refused.is_some() {
         ("failed", "aborted")
     } else if verdict.is_bad() {
         ("failed", "not all resources are converged")
@@ -212,7 +212,7 @@ fn end_of_run(finished: &DriverExit) -> (&'static str, String) {
 
 /// Reports an aborted apply, and returns its exit code.
 fn given_up(finished: &DriverExit) -> Option<Exit> {
-    if let Some((waited, why)) = &finished.unkept {
+    if let Some((waited, why)) = &finished.write_failure {
         let why = plain(why);
         let (what, hint) = if waited.is_zero() {
             (
@@ -256,8 +256,8 @@ fn as_planned(
     Ok(Arc::new(plan.clone()))
 }
 
-fn audience(args: &Apply) -> Box<dyn Observer> {
-    let audience: Box<dyn Observer> = if args.json || args.log != args::Log::Human {
+fn observer(args: &Apply) -> Box<dyn Observer> {
+    let observer: Box<dyn Observer> = if args.json || args.log != args::Log::Human {
         Box::new(LogObserver::new(args.log))
     } else {
         Box::new(Screen {
@@ -266,7 +266,7 @@ fn audience(args: &Apply) -> Box<dyn Observer> {
             failed: HashMap::new(),
         })
     };
-    if args.graph.noop { Box::new(one_shot::Foreseeing(audience)) } else { audience }
+    if args.graph.noop { Box::new(one_shot::Foreseeing(observer)) } else { observer }
 }
 
 /// The summary of an apply: the number of resources by result.
@@ -340,8 +340,8 @@ impl ApplySummary {
                     "resource": stand.identity,
                     "state": word(&stand.status),
                     "waits_for": stand.waits_for,
-                    "error": stand.trouble.as_ref().map(|t| &t.what),
-                    "hint": stand.trouble.as_ref().and_then(|t| t.hint.as_ref()),
+                    "error": stand.failure.as_ref().map(|t| &t.what),
+                    "hint": stand.failure.as_ref().and_then(|t| t.hint.as_ref()),
                 })
             })
             .collect();
@@ -437,11 +437,11 @@ impl Observer for Screen {
             | Notification::Retrying { .. }
             | Notification::Undeclared { .. }
             | Notification::Interrupted { .. } => self.show_event(news),
-            Notification::Failed { identity, trouble, .. } => {
+            Notification::Failed { identity, failure, .. } => {
                 // The resources that wait are no part of this line: they wait for the end of the apply only.
                 let failed = Notification::Failed {
                     identity,
-                    trouble: *trouble,
+                    failure: *failure,
                     waiting: (Vec::new(), 0),
                     run: None,
                 };

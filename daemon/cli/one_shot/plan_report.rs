@@ -38,11 +38,11 @@ pub(in crate::cli) fn find(
     let (loaded, noop) = loaded.into_plan();
     let steps = listen(noop);
     let is_plan = steps.wants_foresight();
-    let audience = Box::new(steps.clone());
+    let observer = Box::new(steps.clone());
     let (host, journal, history) = (Host::default(), None, None);
     let kinds = KindSet::of_this_build();
     let parts =
-        DriverDeps { host, key, journal, recalled, history, observing: None, kinds, audience };
+        DriverDeps { host, key, journal, recalled, history, read_only: None, kinds, observer };
     let finished = runtime.block_on(one_shot::drive(parts, (loaded, from), None, None));
     if let Some(why) = &finished.refused {
         return Err(reject_graph(why));
@@ -117,7 +117,7 @@ impl Found {
                     _ if !stand.waits_for.is_empty() => {
                         (format!("waiting for {}", stand.waits_for.join(", ")), None)
                     }
-                    _ => stand.trouble.map(|it| (it.what, it.hint)).unwrap_or_default(),
+                    _ => stand.failure.map(|it| (it.what, it.hint)).unwrap_or_default(),
                 };
                 Some(FailedCheck { resource: stand.identity, why, hint })
             })

@@ -97,8 +97,8 @@ impl Recording {
     }
 
     /// Wraps an observer so that its notifications are also recorded.
-    pub(in crate::cli) fn of(&self, audience: Box<dyn Observer>) -> Box<dyn Observer> {
-        Box::new(Recorded { recording: self.clone(), audience })
+    pub(in crate::cli) fn of(&self, observer: Box<dyn Observer>) -> Box<dyn Observer> {
+        Box::new(Recorded { recording: self.clone(), observer })
     }
 
     /// Records an event without waiting.
@@ -181,22 +181,22 @@ impl Record {
 /// An observer that records notifications and passes them on.
 struct Recorded {
     recording: Recording,
-    audience: Box<dyn Observer>,
+    observer: Box<dyn Observer>,
 }
 
 impl Observer for Recorded {
     fn hear(&mut self, news: &Notification<'_>) {
-        self.audience.hear(news);
+        self.observer.hear(news);
         if let Some(happening) = news.to_event() {
             self.recording.record(happening);
         }
     }
 
     fn wants_progress(&self) -> bool {
-        self.audience.wants_progress()
+        self.observer.wants_progress()
     }
 
     fn wants_foresight(&self) -> bool {
-        self.audience.wants_foresight()
+        self.observer.wants_foresight()
     }
 }

@@ -316,8 +316,8 @@ pub(in crate::cli) fn log_line(line: LogLine) {
     }
 }
 
-/// Describes the present trouble of the log, if there is some.
-pub(in crate::cli) fn trouble() -> Option<String> {
+/// Describes the present problem of the log, if there is some.
+pub(in crate::cli) fn problem() -> Option<String> {
     let dropped = QUEUE.get()?.dropped();
     (dropped > 0).then(|| format!("standard error is not read; lines dropped so far: {dropped}"))
 }

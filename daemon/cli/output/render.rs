@@ -19,7 +19,7 @@ pub(in crate::cli) struct LogObserver {
     said: HashMap<String, (Unwell, String)>,
 }
 
-/// The trouble of a resource.
+/// The failure of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unwell {
     Retrying,

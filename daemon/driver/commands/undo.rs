@@ -36,14 +36,14 @@ pub type Undone = Result<Vec<String>, UndoError>;
 #[derive(Clone, Debug)]
 pub struct UndoError {
     /// The failure.
-    pub trouble: Failure,
+    pub failure: Failure,
     /// One line for each restored path.
     pub before: Vec<String>,
 }
 
 impl From<Failure> for UndoError {
-    fn from(trouble: Failure) -> Self {
-        Self { trouble, before: Vec::new() }
+    fn from(failure: Failure) -> Self {
+        Self { failure, before: Vec::new() }
     }
 }
 
@@ -53,8 +53,8 @@ pub fn undo_audit_entry(resource: &str, undone: &Undone) -> Option<AuditEntry> {
     let says = match undone {
         Ok(lines) => lines.join("; "),
         Err(UndoError { before, .. }) if before.is_empty() => return None,
-        Err(UndoError { trouble, before }) => {
-            let mut lines = trouble.what.lines();
+        Err(UndoError { failure, before }) => {
+            let mut lines = failure.what.lines();
             let mut why = lines.next().unwrap_or_default().to_owned();
             for more in lines.filter_map(|line| line.strip_prefix(NOT_PUT_BACK)) {
                 why.push_str(&format!(";{more}"));
@@ -138,7 +138,7 @@ pub fn undo(
             Err(fault) => {
                 let (is_cut_off, touched) = (matches!(fault.why, Why::Revoked), fault.touched);
                 withheld += usize::from(matches!(fault.why, Why::Withheld(_)));
-                failed.push(host.files().trouble(fault, &path));
+                failed.push(host.files().failure(fault, &path));
                 if touched {
                     before.push(format!("{name}: a part, before the failure"));
                 }
@@ -156,7 +156,7 @@ pub fn undo(
         match put_back(host, (&permit, cancel), &restoring) {
             Ok(done) if done.is_empty() => same.push(format!("{name}: as it was already")),
             Ok(done) => before.push(format!("{name}: {}", done.join(", "))),
-            Err(trouble) => failed.push(trouble),
+            Err(failure) => failed.push(failure),
         }
     }
     history.flush();
@@ -166,7 +166,7 @@ pub fn undo(
     if is_over || (before.is_empty() && !again) {
         history.end_undo(&what.resource);
     }
-    let Some(mut trouble) = as_one(failed) else {
+    let Some(mut failure) = as_one(failed) else {
         before.append(&mut same);
         if again {
             before.push("completing an interrupted undo".to_owned());
@@ -175,20 +175,20 @@ pub fn undo(
         return Ok(before);
     };
     for line in &before {
-        trouble.what.push_str(&format!("\n{PUT_BACK} {line}"));
+        failure.what.push_str(&format!("\n{PUT_BACK} {line}"));
     }
     if !is_over && (!before.is_empty() || again) {
-        trouble.what.push_str("\nthe next undo without --to continues with this one");
+        failure.what.push_str("\nthe next undo without --to continues with this one");
     }
-    Err(UndoError { trouble, before })
+    Err(UndoError { failure, before })
 }
 
 /// Combines the failures of an undo, the first one leading; `None` if there are none.
 fn as_one(failed: Vec<Failure>) -> Option<Failure> {
     let mut failed = failed.into_iter();
     let mut first = failed.next()?;
-    for trouble in failed.by_ref().take(TOLD - 1) {
-        let what = trouble.what.replace('\n', ": ");
+    for failure in failed.by_ref().take(TOLD - 1) {
+        let what = failure.what.replace('\n', ": ");
         first.what.push_str(&format!("\n{NOT_PUT_BACK} {what}"));
     }
     match failed.count() {
@@ -212,7 +212,7 @@ fn check_directories(host: &Host, steps: &[UndoStep]) -> Result<(), Failure> {
                 let hint = "create the directory first; nothing was changed";
                 return Err(Files::no_directory(path).hint(hint));
             }
-            Err(fault) => return Err(host.files().trouble(fault, path)),
+            Err(fault) => return Err(host.files().failure(fault, path)),
         }
         if thing.shape == PriorShape::Directory {
             directories.insert(path.as_path());

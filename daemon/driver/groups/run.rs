@@ -71,8 +71,8 @@ impl Driver {
         let host = self.runtime.host.clone();
         let work = async move {
             let verdicts = guarded(transaction.check(&host, ask)).await;
-            let verdicts = verdicts.unwrap_or_else(|trouble| {
-                (0..count).map(|_| CheckResult::Unknown(trouble.clone())).collect()
+            let verdicts = verdicts.unwrap_or_else(|failure| {
+                (0..count).map(|_| CheckResult::Unknown(failure.clone())).collect()
             });
             DriverEvent::MembersChecked(run, verdicts)
         };
@@ -114,12 +114,12 @@ impl Driver {
                     let differences = part.differences.clone();
                     whole = CheckResult::Differs(Change::of(differences));
                 }
-                CheckResult::Unknown(trouble) => {
+                CheckResult::Unknown(failure) => {
                     self.runs.members.insert(part.id, MemberStates::Failed);
                     if matches!(whole, CheckResult::Same) {
-                        whole = CheckResult::Unknown(trouble.clone());
+                        whole = CheckResult::Unknown(failure.clone());
                     }
-                    self.runs.failures.insert(part.id, trouble);
+                    self.runs.failures.insert(part.id, failure);
                 }
             }
         }
@@ -148,7 +148,7 @@ impl Driver {
             let answer: Answer<'_, Vec<Outcome>> = transaction.apply(&host, &permit, changes);
             let outcomes = guarded(answer)
                 .await
-                .unwrap_or_else(|trouble| vec![Outcome::Failed { trouble, touched: true }; count]);
+                .unwrap_or_else(|failure| vec![Outcome::Failed { failure, touched: true }; count]);
             DriverEvent::MembersEnded(run, outcomes)
         };
         let span = self.span(run);
@@ -163,7 +163,7 @@ impl Driver {
             let outcome = match self.runs.members.get(&part.id) {
                 Some(MemberStates::Fine) => Outcome::Unchanged,
                 Some(MemberStates::Failed) => match self.runs.failures.get(&part.id).cloned() {
-                    Some(trouble) => Outcome::Failed { trouble, touched: false },
+                    Some(failure) => Outcome::Failed { failure, touched: false },
                     None => outcome,
                 },
                 Some(MemberStates::Differs) | None => outcome,
@@ -173,8 +173,8 @@ impl Driver {
                     self.runs.failures.remove(&part.id);
                     MemberStates::Fine
                 }
-                Outcome::Failed { trouble, .. } => {
-                    self.runs.failures.insert(part.id, trouble.clone());
+                Outcome::Failed { failure, .. } => {
+                    self.runs.failures.insert(part.id, failure.clone());
                     MemberStates::Failed
                 }
                 Outcome::Interrupted => MemberStates::Differs,
@@ -210,10 +210,10 @@ impl Driver {
                 Some(Outcome::Unchanged) => {
                     self.notifier.notify(&Notification::Unchanged(&part.identity))
                 }
-                Some(Outcome::Failed { trouble, .. }) => {
+                Some(Outcome::Failed { failure, .. }) => {
                     let identity = &*part.identity;
                     self.runs.metrics.note_failure(identity);
-                    self.notifier.notify(&Notification::RunFailed { identity, trouble, run });
+                    self.notifier.notify(&Notification::RunFailed { identity, failure, run });
                 }
                 Some(Outcome::Interrupted) | None => {
                     self.notifier
@@ -314,7 +314,7 @@ fn counted<'a>(counts: &'a mut steadfast_engine::Counts, standing: &VertexStatus
 /// The combination of several outcomes: one failure makes a failure, and one change counts as touched.
 #[derive(Debug, Default)]
 struct CombinedOutcome {
-    trouble: Option<Failure>,
+    failure: Option<Failure>,
     touched: bool,
     interrupted: bool,
 }
@@ -324,18 +324,18 @@ impl CombinedOutcome {
         match outcome {
             Outcome::Unchanged => {}
             Outcome::Changed(_) => self.touched = true,
-            Outcome::Failed { trouble, touched } => {
+            Outcome::Failed { failure, touched } => {
                 self.touched |= touched;
-                self.trouble.get_or_insert_with(|| trouble.clone());
+                self.failure.get_or_insert_with(|| failure.clone());
             }
             Outcome::Interrupted => self.interrupted = true,
         }
     }
 
     fn whole(self) -> Outcome {
-        match self.trouble {
+        match self.failure {
             _ if self.interrupted => Outcome::Interrupted,
-            Some(trouble) => Outcome::Failed { trouble, touched: self.touched },
+            Some(failure) => Outcome::Failed { failure, touched: self.touched },
             None if self.touched => Outcome::Changed(Vec::new()),
             None => Outcome::Unchanged,
         }

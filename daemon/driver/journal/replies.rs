@@ -34,7 +34,7 @@ impl Driver {
 
     /// Stops a one-shot command that has waited too long for an end record that cannot be written; at once if nothing
     /// was recorded.
-    pub(in crate::driver) fn give_up_unkept(&mut self, now: Instant) {
+    pub(in crate::driver) fn give_up_end_records(&mut self, now: Instant) {
         if self.settings.one_shot && self.journal.give_up(now) {
             self.turn(Event::Stop { grace: Duration::ZERO });
         }

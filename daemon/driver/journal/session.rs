@@ -1,7 +1,7 @@
 //! The journal of one session: its client, if changes are recorded at all, and the state of failed writes.
 
 use super::client::{JournalClient, PendingReply};
-use crate::driver::{DriverEvent, Inbox, UNKEPT};
+use crate::driver::{DriverEvent, END_RECORD_PATIENCE, Inbox};
 use crate::metrics::Histogram;
 use crate::store::{AuditEntry, Entry, Journal};
 use std::time::Duration;
@@ -174,7 +174,7 @@ impl SessionJournal {
     /// Returns the time for which a one-shot command waits for a failing end record; zero if nothing was recorded.
     fn patience(&self) -> Duration {
         let has_kept = self.client.as_ref().is_some_and(JournalClient::has_kept);
-        if has_kept { UNKEPT } else { Duration::ZERO }
+        if has_kept { END_RECORD_PATIENCE } else { Duration::ZERO }
     }
 
     /// Gives up if the state could not be written for too long. Returns true the first time.

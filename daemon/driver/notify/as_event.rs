@@ -54,8 +54,8 @@ impl Notification<'_> {
             Self::Changed { identity, is_contended, .. } => {
                 (identity, EventKind::Changed(self.changed()?), quiet_in(*is_contended, Info))
             }
-            Self::RunFailed { identity, trouble, run } => {
-                let failed = RunFailed { error: run_error(trouble), run: run_info(*run) };
+            Self::RunFailed { identity, failure, run } => {
+                let failed = RunFailed { error: run_error(failure), run: run_info(*run) };
                 (identity, EventKind::Error(failed), Debug)
             }
             Self::Interrupted { identity, run } => {
@@ -70,14 +70,14 @@ impl Notification<'_> {
             }
             Self::Excused(name) => (name, EventKind::Excused, Debug),
             // A failure during a contention belongs to the contention that was reported.
-            Self::Retrying { identity, trouble, after, run, is_contended } => {
-                let (error, run) = (trouble.map(run_error), run.map(run_info));
+            Self::Retrying { identity, failure, after, run, is_contended } => {
+                let (error, run) = (failure.map(run_error), run.map(run_info));
                 let retrying = Retrying { error, after: milliseconds(*after), run };
                 (identity, EventKind::Retrying(retrying), quiet_in(*is_contended, Warn))
             }
-            Self::Failed { identity, trouble, waiting: (names, count), run } => {
+            Self::Failed { identity, failure, waiting: (names, count), run } => {
                 let waiting = NameSample { count: *count, ..sample(names) };
-                let (error, run) = (trouble.map(run_error), run.map(run_info));
+                let (error, run) = (failure.map(run_error), run.map(run_info));
                 (identity, EventKind::Failed(Failed { error, waiting, run }), Error)
             }
             Self::Recovered { identity, is_contended } => {

@@ -196,10 +196,10 @@ impl Driver {
         let (after, run) = (self.runtime.until(at), self.runs.statistics.failing(id));
         let is_contended = self.engine.is_contended(id);
         for id in self.runs.concerned(self.graph.groups(), id) {
-            let (identity, trouble) = (self.graph.name(id), self.runs.failures.get(&id));
+            let (identity, failure) = (self.graph.name(id), self.runs.failures.get(&id));
             self.notifier.notify(&Notification::Retrying {
                 identity,
-                trouble,
+                failure,
                 after,
                 run,
                 is_contended,
@@ -221,8 +221,8 @@ impl Driver {
     fn notify_run_ended(&mut self, id: VertexId, run: RunId, outcome: Outcome) {
         let mut live = self.runs.active.remove(&run);
         // A later run may have removed the record of this run.
-        if let Some(trouble) = live.as_mut().and_then(|live| live.trouble.take()) {
-            self.runs.failures.insert(id, trouble);
+        if let Some(failure) = live.as_mut().and_then(|live| live.failure.take()) {
+            self.runs.failures.insert(id, failure);
         }
         let ran = RunRef { number: run.0, cause: live.as_ref().map_or("", |live| live.cause) };
         match outcome {
@@ -280,10 +280,10 @@ impl Driver {
         self.runs.statistics.note_failing(id, run);
         let unknown = Failure::new("the run failed without a reason");
         for id in self.runs.concerned(self.graph.groups(), id) {
-            let trouble = self.runs.failures.get(&id).unwrap_or(&unknown);
+            let failure = self.runs.failures.get(&id).unwrap_or(&unknown);
             let identity = self.graph.name(id);
             self.runs.metrics.note_failure(identity);
-            self.notifier.notify(&Notification::RunFailed { identity, trouble, run });
+            self.notifier.notify(&Notification::RunFailed { identity, failure, run });
         }
         self.notify_stored_answer(id);
     }
@@ -304,9 +304,9 @@ impl Driver {
         }
         let run = self.runs.statistics.failing(id);
         for id in self.runs.concerned(self.graph.groups(), id) {
-            let (identity, trouble) = (self.graph.name(id), self.runs.failures.get(&id));
+            let (identity, failure) = (self.graph.name(id), self.runs.failures.get(&id));
             let waiting = waiting.clone();
-            self.notifier.notify(&Notification::Failed { identity, trouble, waiting, run });
+            self.notifier.notify(&Notification::Failed { identity, failure, waiting, run });
         }
         self.part_who_failed(id);
     }
@@ -366,7 +366,7 @@ impl Driver {
                 creates: part.creates,
                 seal: part.seal(),
                 follows: false,
-                trouble: self.runs.failures.get(&part.id),
+                failure: self.runs.failures.get(&part.id),
                 run,
             });
         }
@@ -382,7 +382,7 @@ impl Driver {
             creates: live.is_some_and(|live| live.creates),
             seal: live.and_then(|live| live.change.as_ref()).map_or(0, |change| change.seal),
             follows: self.one_shot.overlaps.follows(id),
-            trouble: self.runs.failures.get(&id),
+            failure: self.runs.failures.get(&id),
             run,
         });
     }

@@ -108,7 +108,7 @@ pub enum Notification<'a> {
         /// The resource.
         identity: &'a str,
         /// The failure.
-        trouble: &'a Failure,
+        failure: &'a Failure,
         /// The run.
         run: RunRef,
     },
@@ -138,7 +138,7 @@ pub enum Notification<'a> {
         /// The resource.
         identity: &'a str,
         /// The last failure.
-        trouble: Option<&'a Failure>,
+        failure: Option<&'a Failure>,
         /// The time until the retry.
         after: Duration,
         /// The failed run.
@@ -151,7 +151,7 @@ pub enum Notification<'a> {
         /// The resource.
         identity: &'a str,
         /// The last failure.
-        trouble: Option<&'a Failure>,
+        failure: Option<&'a Failure>,
         /// Resources that wait for the failed one: some identities, and their total number.
         waiting: (Vec<&'a str>, usize),
         /// The last run.
@@ -214,7 +214,7 @@ pub enum Notification<'a> {
         /// True in a plan if earlier steps also cause these differences. The seal covers the present host only.
         follows: bool,
         /// The failure that left the check without a result.
-        trouble: Option<&'a Failure>,
+        failure: Option<&'a Failure>,
         /// The run that was stopped before its apply.
         run: Option<RunRef>,
     },

@@ -78,8 +78,8 @@ impl Driver {
         let work = async move {
             let met = guarded(Box::pin(async move { find_overlaps(&subjects) })).await;
             // A panic is a bug; the plan stays as it was.
-            DriverEvent::OverlapsFound(met.unwrap_or_else(|trouble| {
-                tracing::error!("the overlaps of paths are unknown: {trouble}");
+            DriverEvent::OverlapsFound(met.unwrap_or_else(|failure| {
+                tracing::error!("the overlaps of paths are unknown: {failure}");
                 Vec::new()
             }))
         };

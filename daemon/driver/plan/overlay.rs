@@ -77,10 +77,10 @@ impl Layer {
     }
 
     /// Records the result of an apply in the overlay.
-    fn note(&self, id: VertexId, (change, follows): (Change, bool), trouble: Option<Failure>) {
-        let found = Found::Differs { change, is_done: trouble.is_none(), follows };
+    fn note(&self, id: VertexId, (change, follows): (Change, bool), failure: Option<Failure>) {
+        let found = Found::Differs { change, is_done: failure.is_none(), follows };
         self.found().insert(id, found);
-        let Some(why) = trouble else { return };
+        let Some(why) = failure else { return };
         if self.overlay.is_full() && !self.is_told.swap(true, Ordering::Relaxed) {
             let Limits { bytes, nodes } = LIMITS;
             tracing::warn!(
@@ -129,16 +129,16 @@ impl PlannedStep {
                 let kept = (shown(&told), follows);
                 let applied = guarded(resource.apply(host, &self.permit, change));
                 let applied = layer.overlay.apply(Box::pin(applied)).await;
-                layer.note(id, kept, trouble(applied));
+                layer.note(id, kept, failure(applied));
                 CheckResult::Differs(told)
             }
             CheckResult::Same => {
                 layer.found().insert(id, Found::Same);
                 CheckResult::Same
             }
-            CheckResult::Unknown(trouble) => {
+            CheckResult::Unknown(failure) => {
                 layer.found().insert(id, Found::Failed);
-                CheckResult::Unknown(trouble)
+                CheckResult::Unknown(failure)
             }
         }
     }
@@ -164,11 +164,11 @@ async fn seal_on_host(
 pub(in crate::driver) async fn check_step(
     step: Option<PlannedStep>,
     host: &Host,
-    (resource, meal, made): (Arc<dyn Resource>, Option<ReceiverInputs>, &OnceLock<BuiltResource>),
+    (resource, inputs, made): (Arc<dyn Resource>, Option<ReceiverInputs>, &OnceLock<BuiltResource>),
     ask: CheckRequest,
 ) -> CheckResult {
     let (one, again) = (Arc::clone(&resource), ask.clone());
-    let checked = guarded(Box::pin(check(host, one, (meal, made), ask)));
+    let checked = guarded(Box::pin(check(host, one, (inputs, made), ask)));
     let checked = checked.map(|checked| checked.unwrap_or_else(CheckResult::Unknown));
     match step {
         None => checked.await,
@@ -176,10 +176,10 @@ pub(in crate::driver) async fn check_step(
     }
 }
 
-fn trouble(outcome: Result<Outcome, Failure>) -> Option<Failure> {
+fn failure(outcome: Result<Outcome, Failure>) -> Option<Failure> {
     match outcome {
         Ok(Outcome::Unchanged | Outcome::Changed(_)) => None,
-        Ok(Outcome::Failed { trouble, .. }) | Err(trouble) => Some(trouble),
+        Ok(Outcome::Failed { failure, .. }) | Err(failure) => Some(failure),
         Ok(Outcome::Interrupted) => Some(Failure::new("the step was cancelled")),
     }
 }

@@ -46,7 +46,7 @@ impl Resting {
 struct CheckNow {
     name: String,
     resource: Arc<dyn Resource>,
-    meal: Result<Option<ReceiverInputs>, Failure>,
+    inputs: Result<Option<ReceiverInputs>, Failure>,
     executor: ExecutorKind,
     /// The step in the overlay of a plan, if there is one.
     step: Option<PlannedStep>,
@@ -145,7 +145,7 @@ impl Driver {
 
     fn job(&self, id: VertexId, layer: Option<&Layer>) -> Option<CheckNow> {
         let entry = self.graph.get(id)?;
-        let meal = entry
+        let inputs = entry
             .recipe
             .as_ref()
             .map(|r| self.values.receiver_inputs(&entry.identity, r))
@@ -155,7 +155,7 @@ impl Driver {
         Some(CheckNow {
             name: entry.identity.to_string(),
             resource: resource.unwrap_or_else(|| Arc::clone(&entry.resource)),
-            meal,
+            inputs,
             executor: entry.resource.traits().executor,
             step: layer.and_then(|layer| self.step_on_resume(id, layer)),
             held: entry.meta.noop || !self.engine.is_allowed(id),
@@ -169,19 +169,19 @@ async fn look(job: CheckNow, host: Host) -> Inspection {
 }
 
 async fn check_now(job: CheckNow, host: Host) -> Inspection {
-    let CheckNow { name, resource, meal, executor, step, held: _ } = job;
+    let CheckNow { name, resource, inputs, executor, step, held: _ } = job;
     // The daemon's host records facts about changed files, and must not take them from an overlay.
     let host = if step.is_some() { Host::default() } else { host };
     let cancel = CancellationToken::new();
     let _when_late = cancel.clone().drop_guard();
-    let meal = match meal {
-        Ok(meal) => meal,
-        Err(trouble) => return told(name, CheckResult::Unknown(trouble)),
+    let inputs = match inputs {
+        Ok(inputs) => inputs,
+        Err(failure) => return told(name, CheckResult::Unknown(failure)),
     };
     let work = async move {
         let made = OnceLock::new();
         let ask = CheckRequest { cancel, ..CheckRequest::default() };
-        guarded(Box::pin(check_step(step, &host, (resource, meal, &made), ask))).await
+        guarded(Box::pin(check_step(step, &host, (resource, inputs, &made), ask))).await
     };
     let done = match executor {
         ExecutorKind::Command => tokio::time::timeout(PATIENCE, work).await.ok(),
@@ -204,7 +204,7 @@ fn told(resource: String, verdict: CheckResult) -> Inspection {
             found.destructive = change.destructive;
             found.differences = change.differences.iter().map(Differing::from).collect();
         }
-        CheckResult::Unknown(trouble) => found.error = Some(trouble.to_string()),
+        CheckResult::Unknown(failure) => found.error = Some(failure.to_string()),
     }
     found
 }

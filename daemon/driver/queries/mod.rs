@@ -113,8 +113,8 @@ impl Driver {
                 self.turn(Event::Wake);
             }
             Query::PauseSaved(to) => {
-                let observing = self.mode.read_only().map(ToString::to_string);
-                match observing {
+                let read_only = self.mode.read_only().map(ToString::to_string);
+                match read_only {
                     Some(why) => drop(to.send(Some(why))),
                     None => self.journal.when_pause_saved(to),
                 }
@@ -190,19 +190,19 @@ impl Driver {
     }
 
     fn status(&self, most: usize) -> Status {
-        let mut troubled: Vec<(Phase, VertexId, VertexStatus)> = self
+        let mut unhealthy: Vec<(Phase, VertexId, VertexStatus)> = self
             .graph
             .ids()
             .filter_map(|id| self.current_status(id).map(|standing| (id, standing)))
             .filter(|(_, standing)| *standing != VertexStatus::Settled)
             .map(|(id, standing)| (phase(&standing), id, standing))
             .collect();
-        troubled.sort_by_key(|(phase, id, _)| (*phase, *id));
-        let worst = troubled.first().map(|(phase, ..)| *phase);
-        let paused = troubled.iter().filter(|(_, _, standing)| *standing == VertexStatus::Paused);
+        unhealthy.sort_by_key(|(phase, id, _)| (*phase, *id));
+        let worst = unhealthy.first().map(|(phase, ..)| *phase);
+        let paused = unhealthy.iter().filter(|(_, _, standing)| *standing == VertexStatus::Paused);
         let paused = u32::try_from(paused.count()).unwrap_or(u32::MAX);
-        let more = troubled.len().saturating_sub(most);
-        troubled.truncate(most);
+        let more = unhealthy.len().saturating_sub(most);
+        unhealthy.truncate(most);
         let (verdict, counts) = (self.verdict(worst), self.counts());
         let suspected = if verdict == HostStatus::Paused { self.suspected() } else { 0 };
         let converged = self.runs.statistics.converged.filter(|_| verdict == HostStatus::Converged);
@@ -240,7 +240,7 @@ impl Driver {
                 not_idempotent: self.runs.statistics.total(Class::NotIdempotent),
                 contended: self.runs.statistics.total(Class::Contended),
             },
-            unhealthy: troubled
+            unhealthy: unhealthy
                 .into_iter()
                 .map(|(_, id, standing)| self.resource_status(id, &standing))
                 .collect(),
@@ -323,9 +323,9 @@ impl Driver {
             _ => None,
         };
         let now = self.now().0;
-        let trouble = self.runs.failures.get(&id).map(|trouble| match &trouble.hint {
-            Some(hint) => format!("{trouble}; {hint}"),
-            None => trouble.to_string(),
+        let failure = self.runs.failures.get(&id).map(|failure| match &failure.hint {
+            Some(hint) => format!("{failure}; {hint}"),
+            None => failure.to_string(),
         });
         ResourceStatus {
             resource: self.graph.name(id).to_owned(),
@@ -338,7 +338,7 @@ impl Driver {
                 VertexStatus::Held(HeldReason::Operator) => self.runs.statistics.undecided(id),
                 _ => None,
             },
-            error: trouble,
+            error: failure,
             ages: Ages {
                 check: self.runs.statistics.age(id, Moment::Checked),
                 repair: self.runs.statistics.age(id, Moment::Changed),

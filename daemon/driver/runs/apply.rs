@@ -25,10 +25,10 @@ impl Driver {
             return;
         };
         let Some(change) = live.change.take() else {
-            let trouble = Failure::new("the check of this run left nothing to apply");
+            let failure = Failure::new("the check of this run left nothing to apply");
             self.runtime
                 .inbox()
-                .put(DriverEvent::Ended(run, Outcome::Failed { trouble, touched: false }));
+                .put(DriverEvent::Ended(run, Outcome::Failed { failure, touched: false }));
             return;
         };
         let cause = recorded_cause(cause, live.class);
@@ -39,7 +39,7 @@ impl Driver {
         let work = async move {
             let outcome = guarded(resource.apply(&host, &permit, change))
                 .await
-                .unwrap_or_else(|trouble| Outcome::Failed { trouble, touched: true });
+                .unwrap_or_else(|failure| Outcome::Failed { failure, touched: true });
             let outcome = send_after_apply(outcome, (&host, &resource), slot).await;
             DriverEvent::Ended(run, outcome)
         };
@@ -72,10 +72,10 @@ impl Driver {
                 }
                 steadfast_engine::Outcome::Changed
             }
-            Outcome::Failed { trouble, touched } => {
+            Outcome::Failed { failure, touched } => {
                 if is_one {
-                    live.trouble = Some(trouble.clone());
-                    self.runs.failures.insert(id, trouble);
+                    live.failure = Some(failure.clone());
+                    self.runs.failures.insert(id, failure);
                 }
                 steadfast_engine::Outcome::Failed { touched }
             }
@@ -112,10 +112,10 @@ impl Driver {
     /// Handles a begin that could not be recorded: nothing was changed, and the vertex shows the reason (B-1).
     pub(in crate::driver) fn note_refusal(&mut self, run: RunId) {
         let Some(live) = self.runs.active.remove(&run) else { return };
-        let trouble = Failure::new("no changes made: the planned change could not be recorded")
+        let failure = Failure::new("no changes made: the planned change could not be recorded")
             .hint("see `state_write_failed` in the log for the cause, such as a full disk");
         for id in self.graph.groups().members(&live.vertex) {
-            self.runs.failures.entry(*id).or_insert_with(|| trouble.clone());
+            self.runs.failures.entry(*id).or_insert_with(|| failure.clone());
         }
         self.journal.record_all(self.ownership.unmark(&self.graph, live.vertex));
         self.runs.split.is_refused(live.vertex);
@@ -129,12 +129,12 @@ impl Driver {
         }
         let limit = self.graph.get(live.vertex).and_then(Vertex::timeout);
         let limit = limit.map_or_else(String::new, |t| format!(" of {} ms", t.as_millis()));
-        let trouble = Failure::new(format!("the run exceeded its timeout{limit}"))
+        let failure = Failure::new(format!("the run exceeded its timeout{limit}"))
             .hint("`meta: { timeout: MS }` sets the timeout of a run");
-        live.trouble = Some(trouble.clone());
+        live.failure = Some(failure.clone());
         let id = live.vertex;
         for id in self.runs.concerned(self.graph.groups(), id) {
-            self.runs.failures.insert(id, trouble.clone());
+            self.runs.failures.insert(id, failure.clone());
         }
     }
 }

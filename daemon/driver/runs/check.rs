@@ -31,38 +31,38 @@ impl Driver {
     /// Starts the check of a vertex.
     pub(in crate::driver) fn start(&mut self, start: Start) {
         let Some(entry) = self.graph.get(start.vertex) else {
-            let trouble = Failure::new("the resource is no longer in the graph");
+            let failure = Failure::new("the resource is no longer in the graph");
             self.runtime
                 .inbox()
-                .put(DriverEvent::Checked(start.run, CheckResult::Unknown(trouble)));
+                .put(DriverEvent::Checked(start.run, CheckResult::Unknown(failure)));
             return;
         };
         let cancel = CancellationToken::new();
         let ask = self.ask(start, entry, &cancel);
         let executor = entry.resource.traits().executor;
         let recipe = entry.recipe.as_ref();
-        let meal =
+        let inputs =
             recipe.map(|recipe| self.values.receiver_inputs(&entry.identity, recipe)).transpose();
-        let meal = match meal {
-            Ok(meal) => meal,
-            Err(trouble) => {
+        let inputs = match inputs {
+            Ok(inputs) => inputs,
+            Err(failure) => {
                 self.runtime
                     .inbox()
-                    .put(DriverEvent::Checked(start.run, CheckResult::Unknown(trouble)));
+                    .put(DriverEvent::Checked(start.run, CheckResult::Unknown(failure)));
                 None
             }
         };
         let kept = self.values.stored_value(&entry.identity, entry.definition);
         let resource = kept.and_then(|kept| entry.resource.with_sent(kept));
         let resource = resource.unwrap_or_else(|| Arc::clone(&entry.resource));
-        let is_missing = recipe.is_some() && meal.is_none();
+        let is_missing = recipe.is_some() && inputs.is_none();
         let group = self.graph.groups().get(start.vertex);
         let transaction = group.map(|group| Arc::clone(&group.transaction));
         let live = ActiveRun {
             parts: self.parts(start.vertex),
             vertex: start.vertex,
             identity: Arc::clone(&entry.identity),
-            trouble: None,
+            failure: None,
             look: start.look,
             cause: self.cause(start.vertex),
             refresh: start.refresh,
@@ -70,7 +70,7 @@ impl Driver {
             cancel,
             resource: Arc::clone(&resource),
             made: Arc::default(),
-            origins: meal.as_ref().map(|meal| meal.origins.clone()),
+            origins: inputs.as_ref().map(|inputs| inputs.origins.clone()),
             copies: ask.copies.clone(),
             sent: ask.sent.clone(),
             change: None,
@@ -98,7 +98,7 @@ impl Driver {
         let (host, run) = (self.runtime.host.clone(), start.run);
         let step = self.planned_step(start, &ask.cancel);
         let work = async move {
-            let verdict = check_step(step, &host, (resource, meal, &made), ask).await;
+            let verdict = check_step(step, &host, (resource, inputs, &made), ask).await;
             DriverEvent::Checked(run, verdict)
         };
         let span = self.span(run);
@@ -181,9 +181,9 @@ impl Driver {
                 }
                 steadfast_engine::RunVerdict::Differs
             }
-            CheckResult::Unknown(trouble) => {
+            CheckResult::Unknown(failure) => {
                 if live.parts.is_empty() {
-                    self.runs.failures.insert(id, trouble);
+                    self.runs.failures.insert(id, failure);
                 }
                 self.note_failure(id);
                 steadfast_engine::RunVerdict::Unknown
@@ -217,17 +217,17 @@ impl Driver {
 pub(in crate::driver) async fn check(
     host: &Host,
     resource: Arc<dyn Resource>,
-    (meal, made): (Option<ReceiverInputs>, &OnceLock<BuiltResource>),
+    (inputs, made): (Option<ReceiverInputs>, &OnceLock<BuiltResource>),
     ask: CheckRequest,
 ) -> CheckResult {
     let (slot, cancel) = (ask.sent.clone(), ask.cancel.clone());
-    let Some(meal) = meal else {
+    let Some(inputs) = inputs else {
         let verdict = resource.check(host, ask).await;
         return send_after_check(verdict, (host, &resource), (slot, &cancel)).await;
     };
-    let new = match meal.make(host, &ask.cancel).await {
+    let new = match inputs.make(host, &ask.cancel).await {
         Ok(new) => new,
-        Err(trouble) => return CheckResult::Unknown(trouble),
+        Err(failure) => return CheckResult::Unknown(failure),
     };
     let (resource, blind) = (Arc::clone(&new.resource), new.blind);
     drop(made.set(new));
@@ -253,7 +253,7 @@ async fn send_after_check(
     let (CheckResult::Same, Some(slot)) = (&verdict, slot) else { return verdict };
     match fill_slot((host, resource), &slot, cancel).await {
         Ok(()) => verdict,
-        Err(trouble) => CheckResult::Unknown(trouble),
+        Err(failure) => CheckResult::Unknown(failure),
     }
 }
 
@@ -271,7 +271,7 @@ pub(in crate::driver) async fn send_after_apply(
     let Some(slot) = slot else { return outcome };
     match fill_slot((host, resource), &slot, &CancellationToken::new()).await {
         Ok(()) => outcome,
-        Err(trouble) => Outcome::Failed { trouble, touched },
+        Err(failure) => Outcome::Failed { failure, touched },
     }
 }
 

@@ -40,7 +40,7 @@ pub(super) struct ActiveRun {
     /// The identity of the vertex: the vertex may be gone when the end of the run is reported.
     pub(super) identity: Arc<str>,
     /// The failure of the run.
-    pub(super) trouble: Option<Failure>,
+    pub(super) failure: Option<Failure>,
     pub(super) look: bool,
     /// The cause of the run, in one word.
     pub(super) cause: &'static str,

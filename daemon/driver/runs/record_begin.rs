@@ -61,7 +61,7 @@ impl Driver {
         let reached =
             self.values.reaching(&self.graph, self.graph.groups().members(&intent.vertex));
         let entries = created.into_iter().chain(reached).chain(begins).collect();
-        let trouble = match without_lease {
+        let failure = match without_lease {
             _ if self.mode.read_only().is_some() => {
                 Some(Failure::new("no changes are made: the daemon is read-only"))
             }
@@ -71,9 +71,9 @@ impl Driver {
             Some(failure) => Some(failure),
             None => self.held_by_plan(intent),
         };
-        if trouble.is_some() {
+        if failure.is_some() {
             for id in self.graph.groups().members(&intent.vertex) {
-                self.runs.failures.extend(trouble.clone().map(|trouble| (*id, trouble)));
+                self.runs.failures.extend(failure.clone().map(|failure| (*id, failure)));
             }
             self.next_events.push_back(Event::Refused(intent.run));
             return;

@@ -55,7 +55,7 @@ impl ValueStore {
         };
         match self.pack_of_run(graph, live) {
             Ok(parcel) => (outcome, parcel),
-            Err(trouble) => (Outcome::Failed { trouble, touched }, None),
+            Err(failure) => (Outcome::Failed { failure, touched }, None),
         }
     }
 
@@ -156,8 +156,8 @@ impl Driver {
     pub(in crate::driver) fn sent_as_written(&self, identity: &Arc<str>) -> Option<OpaqueText> {
         match self.values.text(identity) {
             Ok(text) => text.map(|text| OpaqueText(text.into())),
-            Err(trouble) => {
-                tracing::warn!(%identity, %trouble, "the sent values were not stored again");
+            Err(failure) => {
+                tracing::warn!(%identity, %failure, "the sent values were not stored again");
                 None
             }
         }
@@ -171,7 +171,7 @@ impl Driver {
                 self.notify_answer(run);
                 CheckResult::Same
             }
-            Err(trouble) => CheckResult::Unknown(trouble),
+            Err(failure) => CheckResult::Unknown(failure),
         }
     }
 

@@ -160,12 +160,12 @@ impl Driver {
             return;
         };
         // A run reports a missing input itself.
-        let Ok(meal) = self.values.receiver_inputs(identity, recipe) else { return };
+        let Ok(inputs) = self.values.receiver_inputs(identity, recipe) else { return };
         let (identity, host) = (Arc::clone(identity), self.runtime.host.clone());
         self.values.rotation.asked.insert(id);
         let work = async move {
             let cancel = CancellationToken::new();
-            let made = tokio::time::timeout(PATIENCE, meal.make(&host, &cancel)).await;
+            let made = tokio::time::timeout(PATIENCE, inputs.make(&host, &cancel)).await;
             let late = |_elapsed| Err(Failure::new("reading its secrets timed out"));
             DriverEvent::SecretsRead(id, identity, made.unwrap_or_else(late))
         };
@@ -186,8 +186,8 @@ impl Driver {
         }
         let made = match made {
             Ok(made) => made,
-            Err(trouble) => {
-                tracing::warn!(%identity, %trouble, "the rotation of the secrets is unknown");
+            Err(failure) => {
+                tracing::warn!(%identity, %failure, "the rotation of the secrets is unknown");
                 if !self.settings.one_shot {
                     self.values.rotation.again.insert(id, Instant::now() + AGAIN);
                 }

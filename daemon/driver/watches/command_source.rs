@@ -43,7 +43,7 @@ impl LineStream for Stream {
                     End::TimedOut => "timed out".to_owned(),
                     End::Cancelled { .. } => "cancelled".to_owned(),
                 },
-                Err(trouble) => trouble.what,
+                Err(failure) => failure.what,
             }
         })
     }

@@ -145,7 +145,7 @@ impl Polled {
 
     /// Polls a vertex after a check with a failure that may pass without an event, until another check.
     pub(in crate::driver) fn note_verdict(&mut self, id: VertexId, verdict: &CheckResult) {
-        if matches!(verdict, CheckResult::Unknown(trouble) if trouble.passes) {
+        if matches!(verdict, CheckResult::Unknown(failure) if failure.passes) {
             self.passing.insert(id);
         } else {
             self.passing.remove(&id);
@@ -164,7 +164,7 @@ impl Polled {
     ) -> Vec<VertexId> {
         let had = self.exhausted.remove(id);
         match outcome {
-            Outcome::Failed { trouble, .. } if trouble.passes => self.exhausted.put(id),
+            Outcome::Failed { failure, .. } if failure.passes => self.exhausted.put(id),
             Outcome::Changed(_) | Outcome::Unchanged if had => return self.exhausted.take_all(),
             _ => {}
         }
@@ -179,16 +179,16 @@ mod tests {
 
     /// F4: a flapping service may become quiet without an event.
     #[test]
-    fn trouble_that_may_pass_is_looked_at() {
+    fn a_passing_failure_is_checked_again() {
         let (mut polled, id) = (Polled::default(), VertexId(1));
-        let trouble = Failure::new("flapping");
-        polled.note_verdict(id, &CheckResult::Unknown(trouble.clone()));
+        let failure = Failure::new("flapping");
+        polled.note_verdict(id, &CheckResult::Unknown(failure.clone()));
         assert!(polled.is_empty() && polled.all().is_empty());
-        polled.note_verdict(id, &CheckResult::Unknown(trouble.clone().passing()));
+        polled.note_verdict(id, &CheckResult::Unknown(failure.clone().passing()));
         assert!(polled.all() == [id] && !polled.is_empty());
         polled.note_verdict(id, &CheckResult::Same);
         assert!(polled.all().is_empty());
-        polled.note_verdict(id, &CheckResult::Unknown(trouble.passing()));
+        polled.note_verdict(id, &CheckResult::Unknown(failure.passing()));
         polled.forget(id);
         assert!(polled.is_empty() && polled.all().is_empty());
     }
@@ -210,8 +210,8 @@ mod tests {
     fn one_success_frees_the_others() {
         let mut polled = Polled::default();
         let failed = |passes| {
-            let trouble = Failure { passes, ..Failure::new("cannot write f: no space left") };
-            Outcome::Failed { trouble, touched: false }
+            let failure = Failure { passes, ..Failure::new("cannot write f: no space left") };
+            Outcome::Failed { failure, touched: false }
         };
         assert!(polled.note_outcome(VertexId(99), &failed(false)).is_empty());
         assert!(polled.is_empty() && polled.all().is_empty());

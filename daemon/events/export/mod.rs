@@ -118,7 +118,7 @@ impl Recorder {
         let began = Instant::now();
         let batcher = Batcher::new(self.sink.under_way(), place.number, &place.begun);
         let (flying, refusals) = (FuturesUnordered::new(), Refusals::default());
-        let mut work = Work { batcher, flying, refusals, began, trouble: None };
+        let mut work = Work { batcher, flying, refusals, began, problem: None };
         let mut last = place.number;
         let mut leaves = false;
         loop {
@@ -146,7 +146,7 @@ impl Recorder {
                 () = tokio::time::sleep(self.turn) => {}
                 () = until(deadline), if deadline.is_some() => {
                     let (events, _) = work.batcher.unconfirmed();
-                    let why = work.trouble.as_deref().unwrap_or("timed out");
+                    let why = work.problem.as_deref().unwrap_or("timed out");
                     let name = &self.name;
                     if events == 0 {
                         // The log continues after the requested end, and all recorded events are sent.
@@ -212,7 +212,7 @@ impl Recorder {
             let mut events = match read {
                 Ok(events) => events,
                 Err(why) => {
-                    work.trouble = Some(why);
+                    work.problem = Some(why);
                     work.batcher.failed(work.began.elapsed(), first);
                     continue;
                 }
@@ -251,7 +251,7 @@ impl Recorder {
 
     /// Records an arrived batch; returns the number up to which all batches have arrived.
     async fn arrived(&self, work: &mut Work<'_>, first: u64) -> u64 {
-        work.trouble = None;
+        work.problem = None;
         self.stream.aside().succeeds(&self.name);
         work.refusals.forget(first);
         let upto = work.batcher.confirmed(first);
@@ -277,10 +277,10 @@ impl Recorder {
         count: u64,
     ) -> Option<u64> {
         let (name, why) = (&self.name, unsent.why());
-        if work.trouble.is_none() {
+        if work.problem.is_none() {
             tracing::warn!(event = "recorder", "{name}: not sent, retrying: {why}");
         }
-        work.trouble = Some(why.to_owned());
+        work.problem = Some(why.to_owned());
         self.stream.aside().fails(name, why);
         work.batcher.failed(work.began.elapsed(), first);
         if !matches!(unsent, Unsent::Refused(_)) || !work.refusals.is_enough(first) {
@@ -312,7 +312,7 @@ struct Work<'a> {
     refusals: Refusals,
     began: Instant,
     /// The reason of the last failure, until a batch arrives.
-    trouble: Option<String>,
+    problem: Option<String>,
 }
 
 impl Work<'_> {
@@ -332,7 +332,7 @@ impl Work<'_> {
         if open > 0 {
             says.push_str(&format!(", {open} batches in progress"));
         }
-        if let Some(why) = &self.trouble {
+        if let Some(why) = &self.problem {
             says.push_str(&format!("; retrying: {why}"));
         }
         says

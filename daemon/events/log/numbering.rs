@@ -53,20 +53,20 @@ impl LogWriter {
     /// Numbers the written events and sends them to the subscribers.
     pub(super) fn written(&self, work: &mut Work, count: usize, first: u64) {
         let mut next = first;
-        let before = work.trouble.take();
+        let before = work.problem.take();
         if let Some(log) = &work.log {
             work.run = log.run();
             if before.is_some() {
-                tracing::warn!(event = "events_kept", "the event log can be written again");
+                tracing::warn!(event = "events_written", "the event log can be written again");
             }
             let (last, run) = (log.last_number(), log.run());
             self.shared.progress.send_if_modified(|standing| {
-                let is_news = standing.last_number != last || standing.trouble.is_some();
-                (standing.last_number, standing.run, standing.trouble) = (last, run, None);
+                let is_news = standing.last_number != last || standing.problem.is_some();
+                (standing.last_number, standing.run, standing.problem) = (last, run, None);
                 is_news
             });
         } else {
-            work.trouble = before;
+            work.problem = before;
         }
         for PendingEvent { event: (at, happening), is_recorded, is_told } in
             work.waiting.drain(..count)

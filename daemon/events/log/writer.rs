@@ -64,7 +64,7 @@ pub(super) struct Work {
     pub(super) run: Option<u64>,
     /// This session, once its start event was published.
     session: Option<Session>,
-    pub(super) trouble: Option<Trouble>,
+    pub(super) problem: Option<WriteBackoff>,
     looked: Option<Instant>,
     retention: Option<RetentionClock>,
 }
@@ -79,7 +79,7 @@ pub(super) struct PendingEvent {
 
 /// The state after a failure of the log.
 #[derive(Debug)]
-pub(super) struct Trouble {
+pub(super) struct WriteBackoff {
     again: Instant,
     wait: Duration,
 }
@@ -172,7 +172,7 @@ impl LogWriter {
 
     /// Opens the log, unless an attempt failed a moment ago.
     fn open(&self, work: &mut Work) {
-        let is_due = work.trouble.as_ref().is_none_or(|trouble| trouble.again <= Instant::now());
+        let is_due = work.problem.as_ref().is_none_or(|problem| problem.again <= Instant::now());
         work.check_files();
         if work.log.is_some() || !is_due {
             return;
@@ -214,20 +214,20 @@ impl LogWriter {
     }
 
     pub(super) fn broken(&self, work: &mut Work, why: &str) {
-        let waited = work.trouble.as_ref().map(|trouble| trouble.wait);
-        if work.trouble.as_ref().is_some_and(|trouble| trouble.again > Instant::now()) {
+        let waited = work.problem.as_ref().map(|problem| problem.wait);
+        if work.problem.as_ref().is_some_and(|problem| problem.again > Instant::now()) {
             return;
         }
         if waited.is_none() {
             tracing::error!(
-                event = "events_unkept",
+                event = "events_write_failed",
                 "events are not recorded until the event log can be written: {why}"
             );
         }
         work.log = None;
         let wait = waited.map_or(FIRST_WAIT, |wait| (wait * 2).min(LONGEST_WAIT));
-        work.trouble = Some(Trouble { again: Instant::now() + wait, wait });
-        self.shared.progress.send_modify(|standing| standing.trouble = Some(why.to_owned()));
+        work.problem = Some(WriteBackoff { again: Instant::now() + wait, wait });
+        self.shared.progress.send_modify(|standing| standing.problem = Some(why.to_owned()));
     }
 
     /// Records the last event and ends the stream of all subscribers.
@@ -266,8 +266,8 @@ impl LogWriter {
 
     /// Tries to record the waiting events without the pause after a failure.
     fn write_now(&self, work: &mut Work) {
-        if let Some(trouble) = &mut work.trouble {
-            trouble.again = Instant::now();
+        if let Some(problem) = &mut work.problem {
+            problem.again = Instant::now();
         }
         self.write(work, Vec::new());
     }
@@ -309,8 +309,8 @@ impl Work {
             .alike
             .next()
             .map(|next| Duration::from_millis(next.saturating_sub(unix_ms()).saturating_add(1)));
-        let again = self.trouble.as_ref().filter(|_| !self.waiting.is_empty());
-        let again = again.map(|trouble| trouble.again.saturating_duration_since(Instant::now()));
+        let again = self.problem.as_ref().filter(|_| !self.waiting.is_empty());
+        let again = again.map(|problem| problem.again.saturating_duration_since(Instant::now()));
         let check = self.log.as_ref().map(|log| if log.is_ahead() { QUIET } else { CHECK });
         [counted, again, check].into_iter().flatten().min()
     }

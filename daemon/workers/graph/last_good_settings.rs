@@ -61,7 +61,7 @@ pub(in crate::workers) fn write(state_directory: &Path, text: &Text) -> std::io:
     let key = key.ok_or_else(|| std::io::Error::other("the state directory has no key yet"))?;
     let text = Secret::from(serde_json::to_string(text)?);
     let encrypted = StateKey::new(key.0).encrypt(&text, PLACE, &Host::default());
-    let encrypted = encrypted.map_err(|trouble| std::io::Error::other(trouble.what))?.to_hex();
+    let encrypted = encrypted.map_err(|failure| std::io::Error::other(failure.what))?.to_hex();
     let (new, path) = (state_directory.join(format!("{FILE}.new")), state_directory.join(FILE));
     let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let mut file = private(&new)?;

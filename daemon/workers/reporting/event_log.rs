@@ -95,8 +95,8 @@ async fn show_status(shared: &Shared, life: &WorkerContext) {
     let mut standing = shared.stream.progress();
     loop {
         life.set_status(match &*standing.borrow_and_update() {
-            standing if standing.trouble.is_some() => {
-                let why = standing.trouble.as_deref().unwrap_or_default();
+            standing if standing.problem.is_some() => {
+                let why = standing.problem.as_deref().unwrap_or_default();
                 format!("events are not recorded: {why}")
             }
             standing => format!("{} recorded", standing.last_number),

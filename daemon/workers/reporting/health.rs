@@ -14,14 +14,14 @@ pub(in crate::workers) fn look(shared: &Shared) -> Vec<PartStatus> {
         condition: PartCondition::WriteFailed,
         message: format!("cannot be written: {why}"),
     };
-    let trouble = shared.stream.progress().borrow().trouble.clone();
-    ill.extend(trouble.map(|why| unwritable_part("event log", why)));
-    ill.extend((shared.log_trouble)().map(|says| PartStatus {
+    let problem = shared.stream.progress().borrow().problem.clone();
+    ill.extend(problem.map(|why| unwritable_part("event log", why)));
+    ill.extend((shared.log_problem)().map(|says| PartStatus {
         part: "log".to_owned(),
         condition: PartCondition::WriteFailed,
         message: says,
     }));
-    ill.extend(shared.history.trouble().map(|why| unwritable_part("history", why)));
+    ill.extend(shared.history.problem().map(|why| unwritable_part("history", why)));
     ill.extend(shared.stream.aside().all().into_iter().map(|(recorder, aside)| PartStatus {
         part: format!("recorder:{recorder}"),
         condition: PartCondition::WriteFailed,
@@ -32,7 +32,7 @@ pub(in crate::workers) fn look(shared: &Shared) -> Vec<PartStatus> {
         condition: PartCondition::WriteFailed,
         message: failing.message(),
     }));
-    ill.extend(shared.world.trouble().map(|message| PartStatus {
+    ill.extend(shared.world.problem().map(|message| PartStatus {
         part: "world".to_owned(),
         condition: PartCondition::Unsteady,
         message,

@@ -80,10 +80,10 @@ impl EventQuery<'_> {
             }
             // Without a log, the events in memory are sent.
             Ok(None) => {}
-            Err(why) if standing.trouble.is_none() => return Err(why),
+            Err(why) if standing.problem.is_none() => return Err(why),
             Err(_) => {}
         }
-        if standing.trouble.is_some() {
+        if standing.problem.is_some() {
             let mut lines = String::new();
             for event in lately.iter().filter(|event| event.number.is_none()) {
                 push(&mut lines, event.json(), self.hides_values);

@@ -256,7 +256,7 @@ impl DaemonRequestHandler {
             && ["lease", "store", "driver"].iter().all(is_well)
     }
 
-    /// Carries out maintenance of the state. The daemon must be paused or only observing; afterwards the driver starts
+    /// Carries out maintenance of the state. The daemon must be paused or read-only; afterwards the driver starts
     /// again with the new state.
     async fn maintain_state(&self, what: Maintenance) -> Result<Vec<String>, Reply> {
         let status = self.of_driver(|to| Query::Status(0, to)).await?;
@@ -402,7 +402,7 @@ impl DaemonRequestHandler {
                 self.rests(&resource).await?;
             }
             let undone = self.of_driver_in(LOOKS, |answer| Query::Undo(what, answer));
-            undone.await?.map_err(|refused| Reply::Refused(refused.trouble.what))
+            undone.await?.map_err(|refused| Reply::Refused(refused.failure.what))
         };
         match put_back.await {
             Ok(lines) => Ok(Undone { lines, paused: before.is_some() }),

@@ -35,7 +35,7 @@ pub(in crate::workers) struct StoreOutput {
     pub(in crate::workers) journal: Journal,
     key: Option<Key>,
     /// The reason why nothing may be changed: the journal is only in memory.
-    pub(in crate::workers) observing: Option<Arc<str>>,
+    pub(in crate::workers) read_only: Option<Arc<str>>,
 }
 
 impl StoreOutput {
@@ -45,7 +45,7 @@ impl StoreOutput {
     }
 
     /// Creates a store in memory from the readable part of the state and the pauses carried over.
-    fn observing(shared: &Arc<Shared>, why: &str) -> Result<(Self, Observed), Failure> {
+    fn read_only(shared: &Arc<Shared>, why: &str) -> Result<(Self, Observed), Failure> {
         let directory = &shared.state_directory;
         let key = SqliteStore::peek_key(directory);
         let recalled = SqliteStore::peek(directory).unwrap_or_default();
@@ -59,7 +59,7 @@ impl StoreOutput {
             memory,
             began: recalled,
         };
-        Ok((Self { journal, key, observing: Some(why.into()) }, observed))
+        Ok((Self { journal, key, read_only: Some(why.into()) }, observed))
     }
 }
 
@@ -100,7 +100,7 @@ fn open(
         why: error.to_string(),
         denied: false,
     })?;
-    Ok(StoreOutput { journal, key: Some(key), observing: None })
+    Ok(StoreOutput { journal, key: Some(key), read_only: None })
 }
 
 /// Creates the worker of the store. While the state is unusable, the daemon only observes.
@@ -120,7 +120,7 @@ pub(in crate::workers) fn store(shared: &Arc<Shared>) -> Manifold {
             let opened = try_open(&shared, Arc::clone(&hold)).await?;
             match opened {
                 Ok(kept) => keep(&shared, &life, kept, hold).await,
-                Err(error) => observe(&shared, &life, &error, hold).await,
+                Err(error) => run_read_only(&shared, &life, &error, hold).await,
             }
         }
     })
@@ -236,7 +236,7 @@ async fn replace_failed_history_writer(shared: &Shared) -> Infallible {
         let why = "the history thread has ended";
         let history = Arc::clone(&shared.history);
         if let Err(error) = tokio::task::spawn_blocking(move || history.drop_expired()).await {
-            tracing::error!(event = "history_unkept", "{error}");
+            tracing::error!(event = "history_write_failed", "{error}");
         }
         // Without a driver there is nothing to restart.
         drop(shared.requests.put_now(DriverEvent::Watched(vec![Signal::Broken(why.to_owned())])));
@@ -245,7 +245,7 @@ async fn replace_failed_history_writer(shared: &Shared) -> Infallible {
 }
 
 /// Offers a state in memory until the stored one is usable.
-async fn observe(
+async fn run_read_only(
     shared: &Arc<Shared>,
     life: &WorkerContext,
     error: &StoreError,
@@ -254,7 +254,7 @@ async fn observe(
     let why = format!("{error}\n{}", advice(error));
     life.set_status(format!("read-only: {error}"));
     let own = Arc::clone(shared);
-    let kept = tokio::task::spawn_blocking(move || StoreOutput::observing(&own, &why)).await;
+    let kept = tokio::task::spawn_blocking(move || StoreOutput::read_only(&own, &why)).await;
     let (kept, observed) = kept.map_err(Failure::again)??;
     let journal = kept.journal.clone();
     let close = || tokio::task::spawn_blocking(move || drop(observed));

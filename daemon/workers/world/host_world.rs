@@ -274,7 +274,7 @@ impl HostWorld {
     }
 
     /// Describes the problem of the world, if there is one: the values are stale, or a bundle was rejected.
-    pub(in crate::workers) fn trouble(&self) -> Option<String> {
+    pub(in crate::workers) fn problem(&self) -> Option<String> {
         let stale = lock(&self.stale).clone().map(|(why, since)| {
             let age = unix_seconds().saturating_sub(since);
             format!("stale for {age} s, the last values stay in use: {why}")

@@ -44,8 +44,8 @@ impl Fault {
     }
 
     /// Makes a fault of an unsafe step before any change.
-    pub(crate) fn refused(trouble: Failure) -> Self {
-        Self { why: Why::Refused(trouble), touched: false }
+    pub(crate) fn refused(failure: Failure) -> Self {
+        Self { why: Why::Refused(failure), touched: false }
     }
 
     /// Makes a fault of an object that has changed since the check, before any change.
@@ -64,7 +64,7 @@ impl Fault {
         match self.why {
             Why::Os { doing, errno } => {
                 let user = account_name(AccountKind::User, rustix::process::geteuid().as_raw());
-                let why = Why::Refused(os_trouble(doing, path, errno, &user));
+                let why = Why::Refused(os_failure(doing, path, errno, &user));
                 Self { why, touched: self.touched }
             }
             Why::Revoked | Why::Moved | Why::Refused(_) | Why::Withheld(_) => self,
@@ -87,13 +87,13 @@ impl Fault {
 
     /// Describes the fault: the denied step, the path and the user.
     #[must_use]
-    pub fn into_trouble(self, path: &Path, user: &str) -> Failure {
+    pub fn into_failure(self, path: &Path, user: &str) -> Failure {
         match self.why {
-            Why::Refused(trouble) | Why::Withheld(trouble) => trouble,
+            Why::Refused(failure) | Why::Withheld(failure) => failure,
             Why::Revoked => Failure::new(Revoked.to_string()),
             Why::Moved => said("change", path, "the object kept changing")
                 .hint("check which other process writes the object"),
-            Why::Os { doing, errno } => os_trouble(doing, path, errno, user),
+            Why::Os { doing, errno } => os_failure(doing, path, errno, user),
         }
     }
 }
@@ -104,7 +104,7 @@ impl From<Revoked> for Fault {
     }
 }
 
-fn os_trouble(doing: &str, path: &Path, errno: Errno, user: &str) -> Failure {
+fn os_failure(doing: &str, path: &Path, errno: Errno, user: &str) -> Failure {
     let text = std::io::Error::from(errno).to_string();
     let text = text.split(" (os error").next().unwrap_or_default().to_lowercase();
     match errno {
@@ -183,8 +183,8 @@ mod tests {
     #[test]
     fn a_long_path_goes_below_the_first_line() {
         let path = format!("/{}", "x".repeat(200));
-        let trouble = said("write", Path::new(&path), "no space left on device");
-        let mut lines = trouble.what.lines();
+        let failure = said("write", Path::new(&path), "no space left on device");
+        let mut lines = failure.what.lines();
         assert_eq!(lines.next(), Some("cannot write: no space left on device"));
         assert_eq!(lines.next(), Some(path.as_str()));
     }

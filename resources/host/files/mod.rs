@@ -117,11 +117,11 @@ impl Files {
 
     /// Describes a fault for the operator.
     #[must_use]
-    pub fn trouble(&self, fault: Fault, path: &Path) -> Failure {
+    pub fn failure(&self, fault: Fault, path: &Path) -> Failure {
         let name = account_name(AccountKind::User, self.uid);
         let user =
             if name.parse::<u32>().is_ok() { name } else { format!("{name} ({})", self.uid) };
-        fault.into_trouble(path, &user)
+        fault.into_failure(path, &user)
     }
 
     /// Makes the failure of a missing parent directory.

@@ -26,7 +26,7 @@ pub(super) fn packages_here(files: &Files) -> Option<Result<Arc<Packages>, Failu
         let Some(seen) = spot.look()? else { return Ok(Vec::new()) };
         Ok(spot.content(&seen, LARGEST)?.unwrap_or_default())
     };
-    let text = read().map_err(|fault| files.trouble(fault, path));
+    let text = read().map_err(|fault| files.failure(fault, path));
     Some(text.map(|text| Arc::new(Packages::parse(&String::from_utf8_lossy(&text)))))
 }
 

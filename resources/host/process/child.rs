@@ -85,8 +85,8 @@ pub(in crate::host) async fn supervise(mut job: Job) -> Result<Finished, Failure
             read.map_err(|why| Failure::new(format!("the output of the command was lost: {why}")))?;
     }
     let end = cut_off.unwrap_or_else(|| natural(status));
-    if let Some(trouble) = not_entered(&job.command, end, &output.stderr) {
-        return Err(trouble);
+    if let Some(failure) = not_entered(&job.command, end, &output.stderr) {
+        return Err(failure);
     }
     Ok(Finished { end, stdout: output.stdout, stderr: output.stderr, held })
 }

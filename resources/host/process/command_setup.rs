@@ -124,7 +124,7 @@ pub(in crate::host) fn prepare(
 fn helper(name: &str) -> Result<PathBuf, Failure> {
     let hint =
         format!("`user`, `group` and `no_new_privs` need {name}, of util-linux or coreutils");
-    find(name, None, Path::new("/")).map_err(|trouble| trouble.hint(hint))
+    find(name, None, Path::new("/")).map_err(|failure| failure.hint(hint))
 }
 
 /// Returns the `prlimit` option for a number of tasks, at most the limit of this process: a higher one could
@@ -191,14 +191,14 @@ fn find(name: &str, declared: Option<&str>, cwd: &Path) -> Result<PathBuf, Failu
         .map(|directory| directory.join(name))
         .find(|program| program.metadata().is_ok_and(|metadata| is_program(&metadata)));
     found.ok_or_else(|| {
-        let mut trouble = Failure::new(match declared {
+        let mut failure = Failure::new(match declared {
             Some(_) => format!("program {name:?} not found in the PATH of its `env`"),
             None => format!("program {name:?} not found in PATH\nPATH is {PATH}"),
         });
         if name.contains(char::is_whitespace) {
-            trouble = trouble.hint("the first element of the vector is only the program");
+            failure = failure.hint("the first element of the vector is only the program");
         }
-        trouble
+        failure
     })
 }
 

@@ -67,8 +67,8 @@ fn start_thread(
     name: &str,
     work: impl FnOnce() + Send + 'static,
 ) -> Result<JoinHandle<()>, Failure> {
-    let trouble = |why| Failure::new(format!("no thread for commands: {why}")).passing();
-    std::thread::Builder::new().name(name.to_owned()).spawn(work).map_err(trouble)
+    let failure = |why| Failure::new(format!("no thread for commands: {why}")).passing();
+    std::thread::Builder::new().name(name.to_owned()).spawn(work).map_err(failure)
 }
 
 fn start() -> Result<Handle, Failure> {
@@ -90,9 +90,9 @@ fn start() -> Result<Handle, Failure> {
             Err(why) => sender.send(Err(why)).unwrap_or_default(),
         }
     })?;
-    let trouble =
+    let failure =
         |why: &dyn ToString| Failure::new(format!("no thread for commands: {}", why.to_string()));
-    started.recv().map_err(|why| trouble(&why))?.map_err(|why| trouble(&why))
+    started.recv().map_err(|why| failure(&why))?.map_err(|why| failure(&why))
 }
 
 fn is_shortage(error: &io::Error) -> bool {

@@ -40,7 +40,7 @@ impl Door {
         let mut state = self.state.lock().await;
         match &*state {
             State::Open(link) if !link.is_lost() => return Ok(Arc::clone(link)),
-            State::Failed(at, trouble) if at.elapsed() < REMEMBERED => return Err(trouble.clone()),
+            State::Failed(at, failure) if at.elapsed() < REMEMBERED => return Err(failure.clone()),
             State::Open(_) | State::Failed(..) | State::Closed => {}
         }
         match self.connect().await {
@@ -49,16 +49,16 @@ impl Door {
                 Ok(link)
             }
             Err(fault) => {
-                let trouble = fault.unreachable(bus);
-                *state = State::Failed(Instant::now(), trouble.clone());
-                Err(trouble)
+                let failure = fault.unreachable(bus);
+                *state = State::Failed(Instant::now(), failure.clone());
+                Err(failure)
             }
         }
     }
 
     async fn connect(&self) -> Result<Arc<BusConnection>, Fault> {
         let lost = |why: &dyn ToString| Fault::Lost(why.to_string());
-        let handle = spawner::handle().map_err(|trouble| lost(&trouble))?;
+        let handle = spawner::handle().map_err(|failure| lost(&failure))?;
         let address = self.address.clone();
         let connecting = handle.spawn(async {
             let connecting = tokio::time::timeout(PATIENCE, BusConnection::open(address));

@@ -60,7 +60,7 @@ impl Systemd {
             // The unit was removed from memory meanwhile, or systemd is older than a property.
             Err(Fault::Refused { .. }) => Ok(UnitFacts::default()),
             other => other
-                .map_err(|fault: Fault| fault.trouble(&format!("asking for the facts of {name}"))),
+                .map_err(|fault: Fault| fault.failure(&format!("asking for the facts of {name}"))),
         }
     }
 }

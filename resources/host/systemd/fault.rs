@@ -52,17 +52,17 @@ impl Fault {
     }
 
     /// Describes the failure; `what` names the failed action.
-    pub(super) fn trouble(&self, what: &str) -> Failure {
+    pub(super) fn failure(&self, what: &str) -> Failure {
         match self {
             Self::Refused { words, .. } => {
-                let trouble = Failure::new(format!("{what}: {}", short(words, 100)));
+                let failure = Failure::new(format!("{what}: {}", short(words, 100)));
                 match self.name() {
                     "TransactionIsDestructive" => {
-                        trouble.hint("an irreversible job is queued, for example a shutdown")
+                        failure.hint("an irreversible job is queued, for example a shutdown")
                     }
-                    "AccessDenied" | "InteractiveAuthorizationRequired" => trouble
+                    "AccessDenied" | "InteractiveAuthorizationRequired" => failure
                         .hint("systemd accepts changes only from root; user units need `session`"),
-                    _ => trouble,
+                    _ => failure,
                 }
             }
             Self::Lost(why) => {

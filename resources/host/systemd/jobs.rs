@@ -144,7 +144,7 @@ impl Systemd {
             end = work => match end {
                 Ok(result) if result == "done" => Ok(End::Done),
                 Ok(result) => Ok(End::Not(result)),
-                Err(fault) => Err(fault.trouble(&format!("{} of {name}", verb.method()))),
+                Err(fault) => Err(fault.failure(&format!("{} of {name}", verb.method()))),
             },
             () = permit.revoked() => Ok(End::Revoked { asked: true }),
         }
@@ -162,7 +162,7 @@ impl Systemd {
             };
             let end = link.shared().board(|board| board.wait(&job));
             drop(asking);
-            ended(&link, end).await.map_err(|fault| fault.trouble(&format!("a job of {name}")))?;
+            ended(&link, end).await.map_err(|fault| fault.failure(&format!("a job of {name}")))?;
         }
     }
 }

@@ -67,7 +67,7 @@ impl Systemd {
             Err(fault) if ["UnknownObject", "NoSuchUnit"].contains(&Fault::name(&fault)) => {
                 Ok((None, None))
             }
-            other => other.map_err(|fault: Fault| fault.trouble(&format!("asking for {name}"))),
+            other => other.map_err(|fault: Fault| fault.failure(&format!("asking for {name}"))),
         }
     }
 
@@ -75,7 +75,7 @@ impl Systemd {
     pub async fn find(&self, bus: Bus, name: &str) -> Result<Option<String>, Failure> {
         let link = self.link(bus).await?;
         let found = find(&link, name).await;
-        found.map(|(path, _)| path).map_err(|fault| fault.trouble(&format!("asking for {name}")))
+        found.map(|(path, _)| path).map_err(|fault| fault.failure(&format!("asking for {name}")))
     }
 
     /// Returns all names of a unit in memory.
@@ -84,7 +84,7 @@ impl Systemd {
         match property_of(&link, path, UNIT, "Names").await.and_then(|names| Ok(names.try_into()?))
         {
             Err(fault) if fault.name() == "UnknownObject" => Ok(Vec::new()),
-            other => other.map_err(|fault: Fault| fault.trouble("asking for the names of a unit")),
+            other => other.map_err(|fault: Fault| fault.failure("asking for the names of a unit")),
         }
     }
 
@@ -96,7 +96,7 @@ impl Systemd {
         match answer.and_then(|answer| Ok(answer.body().deserialize()?)) {
             Ok(state) => Ok(Some(state)),
             Err(fault) if ["FileNotFound", "NoSuchUnit"].contains(&Fault::name(&fault)) => Ok(None),
-            Err(fault) => Err(fault.trouble(&format!("asking for the file of {name}"))),
+            Err(fault) => Err(fault.failure(&format!("asking for the file of {name}"))),
         }
     }
 
@@ -125,7 +125,7 @@ impl Systemd {
         let folders = property_of(&link, MANAGER_PATH, MANAGER, "UnitPath").await;
         let folders: Vec<String> = folders
             .and_then(|folders| Ok(folders.try_into()?))
-            .map_err(|fault| fault.trouble("asking where units lie"))?;
+            .map_err(|fault| fault.failure("asking where units lie"))?;
         let handle = crate::host::process::spawner::handle()?;
         let wanted = name.to_owned();
         let found = handle.spawn_blocking(move || {
@@ -156,7 +156,7 @@ impl Systemd {
             };
             try_join(result, conditions).await
         };
-        ask.await.map_err(|fault: Fault| fault.trouble(&format!("asking why {name} ended")))
+        ask.await.map_err(|fault: Fault| fault.failure(&format!("asking why {name} ended")))
     }
 
     /// Returns the id of the unit's last start; none if the unit is not in memory.
@@ -166,7 +166,7 @@ impl Systemd {
             let Some(path) = find(&link, name).await?.0 else { return Ok(None) };
             Ok(Some(Vec::try_from(property_of(&link, &path, UNIT, "InvocationID").await?)?))
         };
-        ask.await.map_err(|fault: Fault| fault.trouble(&format!("asking for the start of {name}")))
+        ask.await.map_err(|fault: Fault| fault.failure(&format!("asking for the start of {name}")))
     }
 
     /// Returns the number of automatic restarts of a service since its last manual start; none if the service is
@@ -182,7 +182,7 @@ impl Systemd {
             // The unit was removed from memory meanwhile, or systemd is older than this counter.
             Err(Fault::Refused { .. }) => Ok(None),
             other => other.map_err(|fault: Fault| {
-                fault.trouble(&format!("asking how often {name} was restarted"))
+                fault.failure(&format!("asking how often {name} was restarted"))
             }),
         }
     }
@@ -200,7 +200,7 @@ impl Systemd {
                 Err(fault) => Err(fault),
             }
         };
-        ask.await.map_err(|fault: Fault| fault.trouble(&format!("asking what {name} starts")))
+        ask.await.map_err(|fault: Fault| fault.failure(&format!("asking what {name} starts")))
     }
 
     /// Returns the version of systemd, like `252.39-1~deb12u1`.
@@ -209,7 +209,7 @@ impl Systemd {
         let found = property_of(&link, MANAGER_PATH, MANAGER, "Version").await;
         found
             .and_then(|version| Ok(version.try_into()?))
-            .map_err(|fault: Fault| fault.trouble("asking for the version of systemd"))
+            .map_err(|fault: Fault| fault.failure("asking for the version of systemd"))
     }
 
     /// Returns the watchdog interval of a service in memory; none without a watchdog.
@@ -218,7 +218,7 @@ impl Systemd {
         let link = self.link(bus).await?;
         let found = property_of(&link, path, SERVICE, "WatchdogUSec").await;
         let every: Result<u64, Fault> = found.and_then(|every| Ok(every.try_into()?));
-        let every = every.map_err(|fault| fault.trouble("asking for the watchdog of a unit"))?;
+        let every = every.map_err(|fault| fault.failure("asking for the watchdog of a unit"))?;
         Ok((every > 0 && every < u64::MAX).then(|| Duration::from_micros(every)))
     }
 
@@ -228,7 +228,7 @@ impl Systemd {
         match property_of(&link, path, UNIT, "CanReload").await.and_then(|can| Ok(can.try_into()?))
         {
             Ok(can) => Ok(can),
-            Err(fault) => Err(fault.trouble("asking whether a unit can reload")),
+            Err(fault) => Err(fault.failure("asking whether a unit can reload")),
         }
     }
 }

@@ -86,7 +86,7 @@ impl Systemd {
                 }
             };
             answer.map_err(|fault| {
-                fault.trouble(&format!("{} {name}", format!("{install:?}").to_lowercase()))
+                fault.failure(&format!("{} {name}", format!("{install:?}").to_lowercase()))
             })?;
         }
         Ok(Applied::Yes)
@@ -107,7 +107,7 @@ impl Systemd {
         let upto = reloads.asked.load(Ordering::SeqCst);
         link.call_within(RELOAD, (MANAGER_PATH, MANAGER, "Reload"), &())
             .await
-            .map_err(|fault| fault.trouble("letting systemd read its units"))?;
+            .map_err(|fault| fault.failure("letting systemd read its units"))?;
         *done = upto;
         Ok(Applied::Yes)
     }

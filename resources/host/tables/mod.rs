@@ -150,10 +150,10 @@ impl<T: Table> Cache<T> {
         for _ in 1..ATTEMPTS {
             match self.read_file(files, path) {
                 Err(fault) if matches!(fault.why, Why::Moved) => {}
-                read => return read.map_err(|fault| files.trouble(fault, path)),
+                read => return read.map_err(|fault| files.failure(fault, path)),
             }
         }
-        self.read_file(files, path).map_err(|fault| files.trouble(fault, path))
+        self.read_file(files, path).map_err(|fault| files.failure(fault, path))
     }
 
     fn read_file(&self, files: &Files, path: &Path) -> Result<Arc<T>, Fault> {
@@ -262,11 +262,11 @@ impl Host {
 
     fn read_accounts(&self, shadow: bool) -> Result<AccountTables, Failure> {
         let (tables, files) = (&self.tables, self.files());
-        let needs_root = |trouble: Failure| {
+        let needs_root = |failure: Failure| {
             if files.is_root() {
-                trouble
+                failure
             } else {
-                trouble.hint("passwords and expiry dates can only be read as root")
+                failure.hint("passwords and expiry dates can only be read as root")
             }
         };
         Ok(AccountTables {
@@ -316,7 +316,7 @@ impl Host {
             let Some(seen) = spot.look()? else { return Ok(None) };
             spot.content(&seen, KERNEL_TEXT)
         };
-        match read().map_err(|fault| files.trouble(fault, path))? {
+        match read().map_err(|fault| files.failure(fault, path))? {
             Some(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
             None => Err(said("read", path, "the file does not exist or is too large")),
         }
@@ -325,7 +325,7 @@ impl Host {
     fn find_directory(&self, path: &Path) -> Result<bool, Failure> {
         let files = self.files();
         let look = || files.open_entry(path)?.map_or(Ok(None), |spot| spot.look());
-        let found = look().map_err(|fault| files.trouble(fault, path))?;
+        let found = look().map_err(|fault| files.failure(fault, path))?;
         Ok(found.is_some_and(|it| matches!(it.kind, FileType::Directory | FileType::Symlink)))
     }
 

@@ -82,7 +82,7 @@ impl Destination {
             }
             Ok(Visit::Unchanged)
         })
-        .map_err(|fault| files.trouble(fault, &self.path))?;
+        .map_err(|fault| files.failure(fault, &self.path))?;
         Ok(changed)
     }
 
@@ -119,15 +119,15 @@ impl Destination {
         });
         let failed = visited.err().map(|fault| {
             touched |= fault.touched;
-            files.trouble(fault, &self.path)
+            files.failure(fault, &self.path)
         });
         let others = refused.len() + usize::from(failed.is_some());
-        let Some(trouble) = failed.or_else(|| refused.into_iter().next()) else { return Ok(()) };
+        let Some(failure) = failed.or_else(|| refused.into_iter().next()) else { return Ok(()) };
         let what = match others - 1 {
-            0 => trouble.what,
-            others => format!("{}\nentries with other failures: {others}", trouble.what),
+            0 => failure.what,
+            others => format!("{}\nentries with other failures: {others}", failure.what),
         };
-        Err(WriteFailure { trouble: Failure { what, ..trouble }, touched })
+        Err(WriteFailure { failure: Failure { what, ..failure }, touched })
     }
 
     /// Calls a function for each recorded entry.
@@ -309,8 +309,8 @@ fn guard_directory(
 ) -> Result<(), Fault> {
     let guarded = files.guard_private(spot, seen, wanted);
     guarded.and_then(|()| files.guard_moved(spot, seen, wanted)).map_err(|fault| match fault.why {
-        Why::Refused(trouble) => {
-            Fault::refused(trouble.hint("move the directory away, or change its owner by hand"))
+        Why::Refused(failure) => {
+            Fault::refused(failure.hint("move the directory away, or change its owner by hand"))
         }
         why => Fault { why, ..fault },
     })

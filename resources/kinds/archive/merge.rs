@@ -33,7 +33,7 @@ impl Destination {
         for entry in outdated.iter().rev() {
             let removed = self.remove_outdated((files, permit), entry).map_err(|fault| {
                 let touched = touched || fault.touched;
-                WriteFailure { trouble: files.trouble(fault, &self.path), touched }
+                WriteFailure { failure: files.failure(fault, &self.path), touched }
             });
             touched |= removed?;
         }
@@ -59,7 +59,7 @@ impl Destination {
             }
             Ok(Visit::Unchanged)
         });
-        visited.map_err(|fault| files.trouble(fault, &self.path))?;
+        visited.map_err(|fault| files.failure(fault, &self.path))?;
         Ok(old.entries.iter().filter(|entry| outdated.contains(&entry.path)).collect())
     }
 
@@ -99,7 +99,7 @@ impl Destination {
             }
             Ok(Visit::Unchanged)
         });
-        visited.map_err(|fault| files.trouble(fault, &self.path))?;
+        visited.map_err(|fault| files.failure(fault, &self.path))?;
         for directory in full {
             let whole = self.path.join(&directory);
             let listed = list_tree(files, &whole)?.into_iter().map(|it| directory.join(it.path));

@@ -187,7 +187,7 @@ impl Archive {
         let unchanged = |archive| Found { archive, content: UNCHANGED.to_owned() };
         if let Some(below) = &self.creates {
             let path = self.to.path.join(below);
-            let exists = path_exists(files, &path).map_err(|fault| files.trouble(fault, &path))?;
+            let exists = path_exists(files, &path).map_err(|fault| files.failure(fault, &path))?;
             if let (true, Origin::File(source, None)) = (exists, &self.origin)
                 && let Ok(sum) = self.source_sum.find_sum(files, source, cancel)
             {
@@ -288,7 +288,7 @@ impl Archive {
             }
             Ok(())
         };
-        guard().map_err(|fault| files.trouble(fault, &self.to.path))
+        guard().map_err(|fault| files.failure(fault, &self.to.path))
     }
 
     /// Chooses the way in which an unpacked tree, of which this is the record, comes into the directory.
@@ -301,7 +301,7 @@ impl Archive {
             let Some(spot) = files.open_entry(&self.to.path)? else { return Ok(true) };
             Ok(spot.look()?.is_none() || spot.is_empty()?)
         };
-        if is_empty().map_err(|fault| files.trouble(fault, &self.to.path))? {
+        if is_empty().map_err(|fault| files.failure(fault, &self.to.path))? {
             return Ok(Placement::Empty);
         }
         let old = Record::read(files, &self.to.path)?;

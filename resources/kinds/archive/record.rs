@@ -77,7 +77,7 @@ impl Record {
                 .map(|entry| Unpacked::of(files, top, entry, cancel))
                 .collect()
         };
-        let entries = unpacked().map_err(|fault| files.trouble(fault, top))?;
+        let entries = unpacked().map_err(|fault| files.failure(fault, top))?;
         Ok(Self { stamp, entries, is_foreign: false })
     }
 
@@ -104,7 +104,7 @@ impl Record {
             let bytes = spot.content(&seen, LARGEST)?.ok_or_else(too_large)?;
             Ok(Some((bytes, seen)))
         };
-        let read = read().map_err(|fault| files.trouble(fault, &path))?;
+        let read = read().map_err(|fault| files.failure(fault, &path))?;
         let Some((bytes, seen)) = read else { return Ok(None) };
         let text = String::from_utf8_lossy(&bytes);
         if !files.owns(&seen) || seen.links != 1 || seen.kind != FileType::RegularFile {
@@ -138,7 +138,7 @@ impl Record {
             let draft = Draft { instead_of: found.as_ref(), ..Draft::private(&content) };
             files.put(permit, &spot, &draft).map(drop)
         };
-        write().map_err(|fault| files.trouble(fault, &path))
+        write().map_err(|fault| files.failure(fault, &path))
     }
 
     fn text(&self) -> String {

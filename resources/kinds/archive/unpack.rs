@@ -91,9 +91,9 @@ pub(super) async fn replace(
                         }
                     };
                     let merged = on_thread(host, work).await;
-                    merged.unwrap_or_else(|trouble| Err(WriteFailure::touched(trouble)))
+                    merged.unwrap_or_else(|failure| Err(WriteFailure::touched(failure)))
                 }
-                Err(trouble) => Err(WriteFailure::untouched(trouble)),
+                Err(failure) => Err(WriteFailure::untouched(failure)),
             }
         }
         Err(failure) => Err(failure),
@@ -102,10 +102,10 @@ pub(super) async fn replace(
         && failure.touched
         && host.look(&staging.join("old")).await.is_ok()
     {
-        let WriteFailure { trouble, touched } = failure.clone();
+        let WriteFailure { failure, touched } = failure.clone();
         let kept = staging.join("old");
-        let what = format!("{}\nthe former directory is {}", trouble.what, kept.display());
-        return Err(WriteFailure { trouble: Failure { what, ..trouble }, touched });
+        let what = format!("{}\nthe former directory is {}", failure.what, kept.display());
+        return Err(WriteFailure { failure: Failure { what, ..failure }, touched });
     }
     end(staging, host, permit, placed).await
 }
@@ -126,7 +126,7 @@ pub(super) async fn repair(
             let (own, own_permit) = (Arc::clone(archive), permit.for_thread());
             let work = move |host: &Host| own.repair((host.files(), &own_permit), &record, &tree);
             let repaired = on_thread(host, work).await;
-            repaired.unwrap_or_else(|trouble| Err(WriteFailure::touched(trouble)))
+            repaired.unwrap_or_else(|failure| Err(WriteFailure::touched(failure)))
         }
         Err(failure) => Err(failure),
     };
@@ -277,7 +277,7 @@ impl Source {
             content.push(origin);
             files.put(permit, &spot, &Draft::private(&content)).map(drop)
         };
-        copy().map_err(|fault| files.trouble(fault, from))
+        copy().map_err(|fault| files.failure(fault, from))
     }
 }
 
@@ -316,7 +316,7 @@ async fn unpack(
 
 fn with_advice(failure: WriteFailure) -> WriteFailure {
     let hint = "the archive may be damaged, or the host lacks tar, unzip, xz-utils or zstd";
-    WriteFailure { trouble: failure.trouble.hint(hint), touched: false }
+    WriteFailure { failure: failure.failure.hint(hint), touched: false }
 }
 
 fn slow(argv: &[&str]) -> Command {

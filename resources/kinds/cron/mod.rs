@@ -98,7 +98,7 @@ impl Resource for KnownUser {
             }
             match host.files().accounts().number(AccountKind::User, &self.0) {
                 Ok(_) => CheckResult::Same,
-                Err(trouble) => CheckResult::Unknown(trouble),
+                Err(failure) => CheckResult::Unknown(failure),
             }
         })
     }

@@ -276,8 +276,8 @@ fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, Failure> {
     };
     let path = PathBuf::from(name);
     if !path.is_absolute() {
-        let trouble = Failure::new("an undo needs a diversion whose name is its path");
-        return Err(trouble.hint("`steadfast history` shows the values: set them by hand"));
+        let failure = Failure::new("an undo needs a diversion whose name is its path");
+        return Err(failure.hint("`steadfast history` shows the values: set them by hand"));
     }
     let package = former(PACKAGE).filter(|package| package != table::LOCAL);
     let wanted = former(TO).map(|to| Diversion { to: PathBuf::from(to), package });

@@ -199,7 +199,7 @@ impl Exec {
                 to: argv::shown(&self.command.argv, 300),
                 diff: None,
             }])),
-            Err(trouble) => CheckResult::Unknown(trouble),
+            Err(failure) => CheckResult::Unknown(failure),
         }
     }
 }

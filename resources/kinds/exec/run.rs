@@ -17,11 +17,11 @@ pub(super) async fn run(exec: &Exec, host: &Host, permit: &Permit) -> Outcome {
     match exec.guards.still_hold(host).await {
         Ok(true) => {}
         Ok(false) => return Outcome::Unchanged,
-        Err(trouble) => return Outcome::Failed { trouble, touched: false },
+        Err(failure) => return Outcome::Failed { failure, touched: false },
     }
     let finished = match host.run(&exec.command, permit).await {
         Ok(finished) => finished,
-        Err(trouble) => return Outcome::Failed { trouble, touched: false },
+        Err(failure) => return Outcome::Failed { failure, touched: false },
     };
     let outcome = conclude(exec, (host, permit), &finished).await;
     if matches!(outcome, Outcome::Changed(_) | Outcome::Failed { .. }) {
@@ -141,9 +141,9 @@ impl Exec {
                 Some(outcome) => Err(outcome),
                 None => Ok(finished),
             },
-            Err(mut trouble) => {
-                trouble.what.insert_str(0, field);
-                Err(Outcome::Failed { trouble, touched: true })
+            Err(mut failure) => {
+                failure.what.insert_str(0, field);
+                Err(Outcome::Failed { failure, touched: true })
             }
         }
     }
@@ -158,7 +158,7 @@ impl Exec {
         returns: &[i32],
     ) -> Option<Outcome> {
         let argv = argv::shown(&command.argv, 50);
-        let trouble = match finished.end {
+        let failure = match finished.end {
             End::Exited(code) if returns.is_empty() || returns.contains(&code) => return None,
             End::Exited(code) => {
                 Failure::new(format!("{field}exit {code}, not {}: {argv}", codes(returns)))
@@ -171,15 +171,15 @@ impl Exec {
                 .hint("raise `timeout`, or check why the command blocks"),
             End::Cancelled { .. } => return Some(Outcome::Interrupted),
         };
-        let trouble = if self.secret { silenced(trouble) } else { with_output(trouble, finished) };
-        Some(Outcome::Failed { trouble, touched: true })
+        let failure = if self.secret { silenced(failure) } else { with_output(failure, finished) };
+        Some(Outcome::Failed { failure, touched: true })
     }
 }
 
 /// Removes the output from a failure: a command with secrets may print them (S-6).
-fn silenced(mut trouble: Failure) -> Failure {
-    trouble.what.push_str("\nthe output is not shown: the command received a secret");
-    trouble
+fn silenced(mut failure: Failure) -> Failure {
+    failure.what.push_str("\nthe output is not shown: the command received a secret");
+    failure
 }
 
 fn codes(returns: &[i32]) -> String {
@@ -196,15 +196,15 @@ fn advice(code: i32) -> &'static str {
 }
 
 /// Appends the last lines of the output to a failure, escaped, on lines of their own.
-fn with_output(mut trouble: Failure, finished: &Finished) -> Failure {
+fn with_output(mut failure: Failure, finished: &Finished) -> Failure {
     let (name, lines) = match finished.stderr.last_lines(5) {
         lines if lines.is_empty() => ("stdout", finished.stdout.last_lines(5)),
         lines => ("stderr", lines),
     };
     for line in lines {
-        if write!(trouble.what, "\n{name}: {line}").is_err() {}
+        if write!(failure.what, "\n{name}: {line}").is_err() {}
     }
-    trouble
+    failure
 }
 
 fn notes(exec: &Exec, finished: &Finished) -> Vec<String> {

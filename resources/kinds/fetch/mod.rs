@@ -176,14 +176,14 @@ impl Fetched {
             let Some(spot) = files.open_entry(&self.path)? else { return Ok(None) };
             let Some(seen) = spot.look()? else { return Ok(None) };
             if seen.kind != FileType::RegularFile {
-                let trouble = said("fetch", &self.path, "not a regular file");
-                return Err(Fault::refused(trouble.hint("remove the object at the path")));
+                let failure = said("fetch", &self.path, "not a regular file");
+                return Err(Fault::refused(failure.hint("remove the object at the path")));
             }
             let after = self.declared.over(files, seen.mode)?;
             let is_open = files.may_be_open(&spot, &seen, after);
             Ok(Some(files.is_root() && (is_open || files.is_marked_open(&spot, &seen))))
         };
-        let Some(is_open) = look().map_err(|fault| files.trouble(fault, &self.path))? else {
+        let Some(is_open) = look().map_err(|fault| files.failure(fault, &self.path))? else {
             return Ok(None);
         };
         let sum = self.known.find_sum(files, &self.path, cancel)?;
@@ -236,7 +236,7 @@ impl Fetched {
         };
         put().map_err(|fault| {
             let touched = fault.touched;
-            WriteFailure { trouble: files.trouble(fault, &self.path), touched }
+            WriteFailure { failure: files.failure(fault, &self.path), touched }
         })
     }
 }
@@ -276,7 +276,7 @@ impl ValueSet for Shared {
                 let (fetched, own_permit) = (Arc::clone(&self.0), permit.for_thread());
                 let work = move |host: &Host| fetched.place(host, &own_permit, &staged);
                 let placed = on_thread(host, work).await;
-                done = placed.unwrap_or_else(|trouble| Err(WriteFailure::touched(trouble)));
+                done = placed.unwrap_or_else(|failure| Err(WriteFailure::touched(failure)));
             }
             let touched = done.is_ok();
             let removed = staging.remove(host, permit).await;

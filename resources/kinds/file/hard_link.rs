@@ -75,7 +75,7 @@ impl HardLink {
             let is_same = target.is_some_and(|target| target.identity == seen.identity);
             Ok(Some(if is_same { self.wanted_text() } else { "another object".to_owned() }))
         };
-        look().map_err(|fault| files.trouble(fault, &self.path))
+        look().map_err(|fault| files.failure(fault, &self.path))
     }
 
     fn wanted_text(&self) -> String {
@@ -108,7 +108,7 @@ impl HardLink {
         };
         make().map_err(|fault| {
             let touched = fault.touched;
-            WriteFailure { trouble: files.trouble(fault, &self.path), touched }
+            WriteFailure { failure: files.failure(fault, &self.path), touched }
         })
     }
 }

@@ -35,6 +35,6 @@ impl File {
         cancel: &CancellationToken,
     ) -> Result<Sent, Failure> {
         read_file_values(files, &self.path, self.sensitive, cancel)
-            .map_err(|fault| files.trouble(fault, &self.path))
+            .map_err(|fault| files.failure(fault, &self.path))
     }
 }

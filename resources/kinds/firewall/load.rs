@@ -205,14 +205,14 @@ impl Loaded {
     async fn make_so(&self, host: &Host, permit: &Permit) -> Outcome {
         let before = match self.live(host, &CancellationToken::new()).await {
             Ok(before) => Self::recorded(&before),
-            Err(trouble) => return Outcome::Failed { trouble, touched: false },
+            Err(failure) => return Outcome::Failed { failure, touched: false },
         };
         let Some(keeper) = permit.keeper_of(0) else { return self.load(host, permit).await };
         let recorder = Arc::clone(&keeper);
         // A record waits for the disk.
         let number = match on_thread(host, move |_| recorder.keep_values(before)).await {
             Ok(number) => number,
-            Err(trouble) => return Outcome::Failed { trouble, touched: false },
+            Err(failure) => return Outcome::Failed { failure, touched: false },
         };
         let outcome = self.load(host, permit).await;
         if let Ok(after) = self.live(host, &CancellationToken::new()).await {
@@ -224,10 +224,10 @@ impl Loaded {
 
     async fn load(&self, host: &Host, permit: &Permit) -> Outcome {
         let loaded = run_change(host, permit, &self.nft(&["nft", "-f", "-"])).await;
-        if let Err(WriteFailure { trouble, touched }) = loaded {
+        if let Err(WriteFailure { failure, touched }) = loaded {
             return match permit.check() {
                 Err(_) => Outcome::Interrupted,
-                Ok(()) => Outcome::Failed { trouble, touched },
+                Ok(()) => Outcome::Failed { failure, touched },
             };
         }
         match self.difference(host, &CancellationToken::new()).await {
@@ -237,11 +237,11 @@ impl Loaded {
                 "tables deleted".to_owned()
             }]),
             Ok(Some(_)) => {
-                let trouble = Failure::new("the tables were loaded, and differ from the content")
+                let failure = Failure::new("the tables were loaded, and differ from the content")
                     .hint("another program changes them: see `nft monitor`");
-                Outcome::Failed { trouble, touched: true }
+                Outcome::Failed { failure, touched: true }
             }
-            Err(trouble) => Outcome::Failed { trouble, touched: true },
+            Err(failure) => Outcome::Failed { failure, touched: true },
         }
     }
 }
@@ -303,7 +303,7 @@ impl Resource for Loaded {
         Box::pin(async move {
             match self.look(host, ask).await {
                 Ok(result) => result,
-                Err(trouble) => CheckResult::Unknown(trouble),
+                Err(failure) => CheckResult::Unknown(failure),
             }
         })
     }

@@ -28,10 +28,10 @@ pub(super) async fn remote_commit(
     let ask = Command { timeout: Some(tree.timeout), ..ask };
     let finished = host.query(&ask, cancel).await?;
     if finished.end != End::Exited(0) {
-        let trouble = failed(&ask, &finished);
+        let failure = failed(&ask, &finished);
         let what = bounded(format!("cannot read the repository {}", short(repo, 60)));
         let hint = "check `repo`, the network and the credentials of `user`";
-        return Err(Failure::new(format!("{what}\n{}", trouble.what)).hint(hint).passing());
+        return Err(Failure::new(format!("{what}\n{}", failure.what)).hint(hint).passing());
     }
     let text = finished.stdout.text();
     let refs: Vec<(&str, &str)> = text.lines().filter_map(|line| line.split_once('\t')).collect();
@@ -97,7 +97,7 @@ pub(super) async fn bring(tree: &Tree, host: &Host, permit: &Permit) -> Result<(
     };
     if tree.verify {
         let judged = verify_signature(tree, (host, &never), &commit).await;
-        judged.map_err(|trouble| WriteFailure::untouched(trouble).after(is_fetched))?;
+        judged.map_err(|failure| WriteFailure::untouched(failure).after(is_fetched))?;
     }
     let mut checkout = vec!["checkout", "-q", "--detach"];
     // The first checkout of an unborn HEAD may have been cut off.
@@ -125,9 +125,9 @@ async fn check_out(
     }
     run(tree, host, permit, &["config", CHECKOUT, commit]).await?;
     let done = run(tree, host, permit, words).await;
-    if let Err(WriteFailure { trouble, touched }) = done {
-        let trouble = if is_cut_off { trouble.passing() } else { trouble };
-        return Err(WriteFailure { trouble, touched });
+    if let Err(WriteFailure { failure, touched }) = done {
+        let failure = if is_cut_off { failure.passing() } else { failure };
+        return Err(WriteFailure { failure, touched });
     }
     run(tree, host, permit, &["config", "--unset", CHECKOUT]).await
 }
@@ -143,7 +143,7 @@ fn remove_old_lock(files: &Files, permit: &Permit, path: &Path) -> Result<(), Fa
         }
         files.remove(permit, &spot, &seen, Reach::One)
     };
-    remove().map_err(|fault| files.trouble(fault, path))
+    remove().map_err(|fault| files.failure(fault, path))
 }
 
 /// Fetches a reference from the repository, into a new or an existing tree.

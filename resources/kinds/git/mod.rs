@@ -188,7 +188,7 @@ impl Tree {
         words: &[&str],
     ) -> Result<Finished, Failure> {
         let finished = host.query(&self.git(words), cancel).await;
-        let finished = finished.map_err(|trouble| trouble.hint("`git` needs the package git"))?;
+        let finished = finished.map_err(|failure| failure.hint("`git` needs the package git"))?;
         // The owner of the tree can stop git, such as with a FIFO in place of a file. Further queries would stop, too.
         match finished.end {
             End::TimedOut => Err(self.unreadable(words, &finished)),
@@ -241,8 +241,8 @@ impl Tree {
     }
 
     fn unreadable(&self, words: &[&str], finished: &Finished) -> Failure {
-        let trouble = failed(&self.git(words), finished);
-        trouble.hint("`user` must be the owner of the tree; remove the directory to clone it again")
+        let failure = failed(&self.git(words), finished);
+        failure.hint("`user` must be the owner of the tree; remove the directory to clone it again")
     }
 
     /// Returns the commit of the declared version.
@@ -290,7 +290,7 @@ pub(crate) async fn tree_owner(
     on_thread(host, move |host| {
         let files = host.files();
         let look = || files.open_entry(&path)?.map(|entry| entry.look()).transpose();
-        let seen = look().map_err(|fault| files.trouble(fault, &path))?.flatten();
+        let seen = look().map_err(|fault| files.failure(fault, &path))?.flatten();
         let is_others = |seen: &EntryStat| files.is_root() && seen.uid != 0;
         Ok(seen.map(|seen| is_others(&seen).then(|| account_name(AccountKind::User, seen.uid))))
     })
@@ -309,7 +309,7 @@ fn guard_tree(files: &Files, path: &Path, user: Option<&str>) -> Result<(), Fail
         "declare as `user` the only user, besides root, who can change the directories above";
     guard_way_for("read", path, uid).map_err(|failure| failure.hint(hint))?;
     let look = || files.open_entry(path)?.map(|entry| entry.look()).transpose();
-    let seen = look().map_err(|fault| files.trouble(fault, path))?.flatten();
+    let seen = look().map_err(|fault| files.failure(fault, path))?.flatten();
     let is_link = seen.is_some_and(|seen| seen.kind == FileType::Symlink);
     if let Some(doubt) = reader.untrusted_on_the_way(path).filter(|_| is_link) {
         let failure = said("read", path, "it is a link that another user can change");

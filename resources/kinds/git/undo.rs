@@ -76,7 +76,7 @@ impl RemovalGuard for Unchanged {
 /// The failure names the object.
 fn guard_owners(files: &Files, path: &Path, is_undo: bool) -> Result<(), Failure> {
     let look = || files.open_entry(path)?.map(|entry| entry.look()).transpose();
-    let seen = look().map_err(|fault| files.trouble(fault, path))?.flatten();
+    let seen = look().map_err(|fault| files.failure(fault, path))?.flatten();
     let Some(top) = seen else { return Ok(()) };
     // The owner of the tree could remove it as well; an undo removes what the history names.
     guard_way_for("remove", path, (!is_undo).then_some(top.uid))?;
@@ -85,8 +85,8 @@ fn guard_owners(files: &Files, path: &Path, is_undo: bool) -> Result<(), Failure
     match all.iter().find(|listed| is_foreign(listed.seen.uid)) {
         Some(listed) => {
             let what = "it belongs to another user than the working tree";
-            let trouble = said("remove", &path.join(&listed.path), what);
-            Err(trouble.hint("move the object elsewhere, or remove the working tree by hand"))
+            let failure = said("remove", &path.join(&listed.path), what);
+            Err(failure.hint("move the object elsewhere, or remove the working tree by hand"))
         }
         None => Ok(()),
     }

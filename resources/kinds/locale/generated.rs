@@ -155,7 +155,7 @@ impl ValueSet for Generated {
             } else {
                 "a locale outside the archive is a directory below /usr/lib/locale"
             };
-            done.map_err(|failure| WriteFailure { trouble: failure.trouble.hint(hint), ..failure })
+            done.map_err(|failure| WriteFailure { failure: failure.failure.hint(hint), ..failure })
         })
     }
 

@@ -211,7 +211,7 @@ pub(crate) fn choose_file(host: &Host) -> Result<usize, Failure> {
             let Some(spot) = files.open_entry(path)? else { return Ok(None) };
             Ok(spot.look()?.map(|seen| seen.kind))
         };
-        look().map_err(|fault| files.trouble(fault, path))
+        look().map_err(|fault| files.failure(fault, path))
     };
     Ok(match (kind_of(debian)?, kind_of(other)?) {
         (Some(FileType::Symlink), _) | (None, Some(FileType::RegularFile)) => 1,

@@ -179,8 +179,8 @@ impl Live {
     ) -> Result<(), WriteFailure> {
         let options = wanted.options.text();
         let Some(device) = wanted.device.as_deref() else {
-            let trouble = said("remount", &self.point, "nothing is mounted there");
-            return Err(WriteFailure::untouched(trouble));
+            let failure = said("remount", &self.point, "nothing is mounted there");
+            return Err(WriteFailure::untouched(failure));
         };
         let mut argv = vec!["mount"];
         match wanted.kind.as_deref() {
@@ -220,7 +220,7 @@ impl Live {
             let files = host.files();
             refuse_links(files, &point)?;
             let look = || files.open_entry(&point)?.map_or(Ok(None), |spot| spot.look());
-            match look().map_err(|fault| files.trouble(fault, &point))? {
+            match look().map_err(|fault| files.failure(fault, &point))? {
                 Some(_) => Ok(()),
                 None => Err(said("mount", &point, "the mount point does not exist")
                     .hint("declare the directory as a file: its path ends with a slash")),
@@ -243,7 +243,7 @@ fn read_table(files: &Files) -> Result<Table, Failure> {
     match files.kernel_file(path) {
         Ok(Some(bytes)) => Ok(Table::parse(&String::from_utf8_lossy(&bytes))),
         Ok(None) => Err(said("read", path, "the file does not exist").hint("mount /proc")),
-        Err(fault) => Err(files.trouble(fault, path)),
+        Err(fault) => Err(files.failure(fault, path)),
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) struct Work<'a> {
     /// The notes for all packages: the processes that were waited for, and the recoveries.
     pub(super) notes: Vec<String>,
     /// The failures, by the position of the package.
-    pub(super) troubles: BTreeMap<usize, Failure>,
+    pub(super) failures: BTreeMap<usize, Failure>,
     /// The number of each package's record of prior values, by the position of the package.
     kept: BTreeMap<usize, u64>,
 }
@@ -33,12 +33,12 @@ pub(super) struct Work<'a> {
 /// The reason for an early end of a transaction.
 pub(super) enum Halt {
     Cancelled,
-    Trouble(Failure),
+    Failed(Failure),
 }
 
 impl From<Failure> for Halt {
-    fn from(trouble: Failure) -> Self {
-        Self::Trouble(trouble)
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
     }
 }
 
@@ -66,9 +66,9 @@ pub(super) async fn apply(
         };
         return found.iter().map(outcome).collect();
     };
-    let (notes, troubles) = (Vec::new(), BTreeMap::new());
+    let (notes, failures) = (Vec::new(), BTreeMap::new());
     let kept = BTreeMap::new();
-    let mut work = Work { all, host, permit, turn, touched: false, notes, troubles, kept };
+    let mut work = Work { all, host, permit, turn, touched: false, notes, failures, kept };
     let halted = work.run(&changing).await.err();
     work.settle_values().await;
     work.outcomes(found, halted).await
@@ -101,8 +101,8 @@ impl Work<'_> {
         let kept = std::mem::take(&mut self.kept).into_iter();
         let each =
             kept.map(|(at, number)| (at, number, values(&self.all[at].name, &packages))).collect();
-        if let Err(trouble) = self.host.settle_values(self.permit, each).await {
-            self.notes.push(trouble.what);
+        if let Err(failure) = self.host.settle_values(self.permit, each).await {
+            self.notes.push(failure.what);
         }
     }
 
@@ -118,7 +118,7 @@ impl Work<'_> {
         let Access::Locked(holder) = access else { return Halt::Cancelled };
         let seconds = self.turn.patience().as_secs();
         let what = format!("packages are locked by {holder}; waited {seconds} s");
-        Halt::Trouble(Failure::new(what).hint("raise `lock_wait: SECONDS`").passing())
+        Halt::Failed(Failure::new(what).hint("raise `lock_wait: SECONDS`").passing())
     }
 
     /// Tries a command of this transaction once.
@@ -145,7 +145,7 @@ impl Work<'_> {
     ) -> Result<Option<Failure>, Halt> {
         loop {
             match self.attempt(argv.clone(), stdin.clone()).await? {
-                Called::Ended(trouble) => return Ok(trouble),
+                Called::Ended(failure) => return Ok(failure),
                 Called::Refused => {}
             }
         }
@@ -183,7 +183,7 @@ impl Work<'_> {
         // After a failure, the present lists may be good enough.
         match self.call(apt(&["update"]), None).await? {
             None => self.host.lists_were_read(),
-            Some(trouble) => self.notes.push(format!("the lists could not be read: {trouble}")),
+            Some(failure) => self.notes.push(format!("the lists could not be read: {failure}")),
         }
         Ok(())
     }
@@ -197,10 +197,10 @@ impl Work<'_> {
             }
         }
         if !lines.is_empty()
-            && let Some(trouble) =
+            && let Some(failure) =
                 self.call(vec!["debconf-set-selections".to_owned()], Some(lines)).await?
         {
-            return Err(Halt::Trouble(trouble));
+            return Err(Halt::Failed(failure));
         }
         Ok(())
     }
@@ -234,7 +234,7 @@ impl Work<'_> {
         let removes: Vec<String> =
             settled.batches.iter().flat_map(|(_, found)| found.removes.clone()).collect();
         let is_whole = settled.refused.is_empty() && settled.batches.len() == 1;
-        self.troubles.append(&mut settled.refused);
+        self.failures.append(&mut settled.refused);
         if !is_whole {
             return Ok(parts);
         }
@@ -242,7 +242,7 @@ impl Work<'_> {
         match self.attempt(argv, None).await? {
             Called::Refused => Ok(parts),
             Called::Ended(None) => Ok(Vec::new()),
-            Called::Ended(Some(trouble)) => self.blame(&members, trouble).await,
+            Called::Ended(Some(failure)) => self.blame(&members, failure).await,
         }
     }
 
@@ -265,12 +265,12 @@ impl Work<'_> {
     async fn blame(
         &mut self,
         members: &[usize],
-        trouble: Failure,
+        failure: Failure,
     ) -> Result<Vec<Vec<usize>>, Halt> {
         let now = self.host.packages().await?;
         let left = self.wanting(members, &now);
         if members.len() == 1 || self.permit.check().is_err() {
-            self.troubles.extend(left.into_iter().map(|at| (at, trouble.clone())));
+            self.failures.extend(left.into_iter().map(|at| (at, failure.clone())));
             return Ok(Vec::new());
         }
         Ok(left.into_iter().map(|at| vec![at]).collect())
@@ -293,7 +293,7 @@ impl Work<'_> {
         }
         let mut argv = ["dpkg", "--purge", "--"].map(ToOwned::to_owned).to_vec();
         argv.extend(names);
-        self.call(argv, None).await?.map_or(Ok(()), |trouble| Err(Halt::Trouble(trouble)))
+        self.call(argv, None).await?.map_or(Ok(()), |failure| Err(Halt::Failed(failure)))
     }
 
     async fn hold(&mut self, changing: &[usize]) -> Result<(), Halt> {
@@ -310,6 +310,6 @@ impl Work<'_> {
             return Ok(());
         }
         let argv = ["dpkg", "--set-selections"].map(ToOwned::to_owned).to_vec();
-        self.call(argv, Some(lines)).await?.map_or(Ok(()), |trouble| Err(Halt::Trouble(trouble)))
+        self.call(argv, Some(lines)).await?.map_or(Ok(()), |failure| Err(Halt::Failed(failure)))
     }
 }

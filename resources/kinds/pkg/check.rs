@@ -22,7 +22,7 @@ pub(super) async fn check(
 ) -> Vec<CheckResult> {
     let packages = match host.packages().await {
         Ok(packages) => packages,
-        Err(trouble) => return all.iter().map(|_| CheckResult::Unknown(trouble.clone())).collect(),
+        Err(failure) => return all.iter().map(|_| CheckResult::Unknown(failure.clone())).collect(),
     };
     let wanted: Vec<usize> =
         (0..all.len()).filter(|at| operand(&all[*at], &packages).is_some()).collect();
@@ -36,9 +36,9 @@ pub(super) async fn check(
     for (at, first) in second_names(all, &packages) {
         let (own, first) = (short(&all[at].name, 30), short(&all[first].name, 30));
         let what = format!("{own} and {first} are one package, which is declared twice");
-        let trouble = Failure::new(what).hint("keep one of the two resources");
+        let failure = Failure::new(what).hint("keep one of the two resources");
         if let Some(slot) = each.get_mut(at) {
-            *slot = CheckResult::Unknown(trouble);
+            *slot = CheckResult::Unknown(failure);
         }
     }
     let reads = |(declared, verdict): (&Arc<Declared>, &CheckResult)| {
@@ -91,8 +91,8 @@ fn verdict(
     is_stale: bool,
 ) -> CheckResult {
     let refused = settled.refused.get(&at);
-    if let Some(trouble) = refused.filter(|_| !is_stale) {
-        return CheckResult::Unknown(trouble.clone());
+    if let Some(failure) = refused.filter(|_| !is_stale) {
+        return CheckResult::Unknown(failure.clone());
     }
     let package = packages.get(&declared.name);
     let mut differences = differences(declared, packages, (at, settled));

@@ -104,7 +104,7 @@ mod tests {
             after: After::from(after.map(ToOwned::to_owned)),
         };
         let by_hand = |values: &[FormerValue]| {
-            restoring("some", values).map(|found| found.by_hand).map_err(|trouble| trouble.what)
+            restoring("some", values).map(|found| found.by_hand).map_err(|failure| failure.what)
         };
         let came = [value("version", None, Some("1"))];
         assert_eq!(by_hand(&came).as_deref(), Ok("apt-get remove some"));

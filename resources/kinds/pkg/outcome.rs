@@ -22,15 +22,15 @@ impl Work<'_> {
                 outcomes.push(Outcome::Unchanged);
                 continue;
             };
-            let (packages, trouble) = match &packages {
-                Ok(packages) => (&**packages, self.troubles.remove(&at)),
-                Err(trouble) => (&Packages::default(), Some(trouble.clone())),
+            let (packages, failure) = match &packages {
+                Ok(packages) => (&**packages, self.failures.remove(&at)),
+                Err(failure) => (&Packages::default(), Some(failure.clone())),
             };
             let left = differences(&self.all[at], packages, (at, &done));
-            outcomes.push(match (trouble, &halted) {
-                (Some(trouble), _) => self.failed(trouble),
+            outcomes.push(match (failure, &halted) {
+                (Some(failure), _) => self.failed(failure),
                 (None, Some(Halt::Cancelled)) => Outcome::Interrupted,
-                (None, Some(Halt::Trouble(trouble))) => self.failed(trouble.clone()),
+                (None, Some(Halt::Failed(failure))) => self.failed(failure.clone()),
                 // Another process has done the change meanwhile, for example a transaction that an earlier daemon
                 // had begun.
                 (None, None) if left.is_empty() && !self.touched => Outcome::Unchanged,
@@ -46,8 +46,8 @@ impl Work<'_> {
         outcomes
     }
 
-    fn failed(&self, trouble: Failure) -> Outcome {
-        Outcome::Failed { trouble, touched: self.touched }
+    fn failed(&self, failure: Failure) -> Outcome {
+        Outcome::Failed { failure, touched: self.touched }
     }
 
     /// Returns the outcome of a changed package with the installed version: updated lists or another process may

@@ -86,8 +86,8 @@ pub(super) async fn settle(
         }
         match simulate(all, &members, (host, packages), cancel).await {
             Ok(found) => settled.batches.push((members, found)),
-            Err(trouble) if members.len() == 1 => {
-                settled.refused.extend(members.first().map(|at| (*at, trouble)));
+            Err(failure) if members.len() == 1 => {
+                settled.refused.extend(members.first().map(|at| (*at, failure)));
             }
             Err(_) => {
                 let (head, tail) = members.split_at(members.len() / 2);
@@ -118,7 +118,7 @@ async fn simulate(
     let found = host.simulate(&options(&members, packages), &operands, cancel).await?;
     members.iter().try_for_each(|declared| accept(declared, packages, &found))?;
     match contradiction(all, &members, (packages, &found)) {
-        Some(trouble) => Err(trouble),
+        Some(failure) => Err(failure),
         None => Ok(found),
     }
 }

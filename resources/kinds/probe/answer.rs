@@ -236,8 +236,8 @@ mod tests {
         for (kind, wrong) in
             [(Kind::Int, "7.5"), (Kind::Float, "nan"), (Kind::Bool, "on"), (Kind::Json, "{")]
         {
-            let trouble = values(kind, wrong).unwrap_err();
-            assert!(trouble.what.contains(wrong), "{trouble}");
+            let failure = values(kind, wrong).unwrap_err();
+            assert!(failure.what.contains(wrong), "{failure}");
         }
     }
 

@@ -351,7 +351,7 @@ impl Resource for Probe {
                     *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = values;
                     CheckResult::Same
                 }
-                Err(trouble) => CheckResult::Unknown(trouble.passing()),
+                Err(failure) => CheckResult::Unknown(failure.passing()),
             }
         })
     }

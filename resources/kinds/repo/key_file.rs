@@ -42,7 +42,7 @@ impl Precondition for KeyFile {
             let path = self.path.clone();
             let read = read_on_thread(host, move |host| {
                 let files = host.files();
-                first_bytes(files, &path).map_err(|fault| files.trouble(fault, &path))
+                first_bytes(files, &path).map_err(|fault| files.failure(fault, &path))
             });
             // apt follows a link.
             let Some(bytes) = read.await? else { return Ok(()) };

@@ -148,33 +148,33 @@ impl Declaration {
         if !old.is_empty() {
             let mut argv = vec!["rm", "-f", "--"];
             argv.extend(old.iter().filter_map(|path| path.to_str()));
-            if let Err(WriteFailure { trouble, touched }) =
+            if let Err(WriteFailure { failure, touched }) =
                 run_change(host, permit, &command(&argv)).await
             {
-                return ended(permit, trouble, touched);
+                return ended(permit, failure, touched);
             }
         }
         let (file, own_permit) = (Arc::clone(&self.file), permit.for_thread());
         // An apply of a file never waits.
         let work = move |host: &Host| file.apply(host, &own_permit, change).now_or_never();
         match on_thread(host, work).await {
-            Ok(Some(Outcome::Failed { trouble, touched })) => {
-                Outcome::Failed { trouble, touched: touched || has_removed }
+            Ok(Some(Outcome::Failed { failure, touched })) => {
+                Outcome::Failed { failure, touched: touched || has_removed }
             }
             Ok(Some(outcome)) => {
                 self.is_unread.store(true, Ordering::SeqCst);
                 outcome
             }
             Ok(None) => ended(permit, Failure::new("the file was not written"), true),
-            Err(trouble) => ended(permit, trouble, true),
+            Err(failure) => ended(permit, failure, true),
         }
     }
 }
 
-fn ended(permit: &Permit, trouble: Failure, touched: bool) -> Outcome {
+fn ended(permit: &Permit, failure: Failure, touched: bool) -> Outcome {
     match permit.check() {
         Err(_) => Outcome::Interrupted,
-        Ok(()) => Outcome::Failed { trouble, touched },
+        Ok(()) => Outcome::Failed { failure, touched },
     }
 }
 
@@ -194,7 +194,7 @@ impl Resource for Declaration {
             match on_thread(host, work).await {
                 Ok(Some(result)) => result,
                 Ok(None) => CheckResult::Unknown(Failure::new("the file was not examined")),
-                Err(trouble) => CheckResult::Unknown(trouble),
+                Err(failure) => CheckResult::Unknown(failure),
             }
         })
     }
@@ -262,7 +262,7 @@ impl Lists {
         let before = self.names.states(host).await;
         loop {
             match host.transact(&mut turn, (self.update(), None), permit).await {
-                Err(trouble) => return ended(permit, trouble, false),
+                Err(failure) => return ended(permit, failure, false),
                 Ok(Ran::Refused) => {}
                 Ok(Ran::Without(Access::Locked(holder))) => {
                     let seconds = turn.patience().as_secs();

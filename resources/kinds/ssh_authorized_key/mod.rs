@@ -268,7 +268,7 @@ impl Resource for AuthorizedKeys {
         Box::pin(async move {
             match self.resolve(host) {
                 Ok(resource) => resource.check(host, ask).await,
-                Err(trouble) => CheckResult::Unknown(trouble),
+                Err(failure) => CheckResult::Unknown(failure),
             }
         })
     }
@@ -283,12 +283,12 @@ impl Resource for AuthorizedKeys {
             let _one = APPLIES.lock().unwrap_or_else(PoisonError::into_inner);
             let resource = match self.resolve(host) {
                 Ok(resource) => resource,
-                Err(trouble) => return Outcome::Failed { trouble, touched: false },
+                Err(failure) => return Outcome::Failed { failure, touched: false },
             };
             // Files alone never wait.
             resource.apply(host, permit, change).now_or_never().unwrap_or_else(|| {
-                let trouble = Failure::new("the change of the keys did not end");
-                Outcome::Failed { trouble, touched: true }
+                let failure = Failure::new("the change of the keys did not end");
+                Outcome::Failed { failure, touched: true }
             })
         })
     }

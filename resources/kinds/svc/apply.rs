@@ -20,8 +20,8 @@ enum Stop {
 }
 
 impl From<Failure> for Stop {
-    fn from(trouble: Failure) -> Self {
-        Self::Failed(trouble)
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
     }
 }
 
@@ -37,8 +37,8 @@ struct Run<'r> {
 
 pub(super) async fn apply(svc: &Svc, host: &Host, permit: &Permit, change: Change) -> Outcome {
     let Ok(seen) = change.premise.downcast::<Plan>() else {
-        let trouble = Failure::new("the check of this run left nothing to apply");
-        return Outcome::Failed { trouble, touched: false };
+        let failure = Failure::new("the check of this run left nothing to apply");
+        return Outcome::Failed { failure, touched: false };
     };
     let (before, after) = recorded(svc, &seen);
     let kept = host.keep_values(permit, vec![(0, before.clone())]).await.unwrap_or_default();
@@ -60,7 +60,7 @@ pub(super) async fn apply(svc: &Svc, host: &Host, permit: &Permit, change: Chang
     match ended {
         Ok(()) if run.done.is_empty() => Outcome::Unchanged,
         Ok(()) => Outcome::Changed(run.done),
-        Err(Stop::Failed(trouble)) => Outcome::Failed { trouble, touched: run.touched },
+        Err(Stop::Failed(failure)) => Outcome::Failed { failure, touched: run.touched },
         Err(Stop::Revoked) => Outcome::Interrupted,
     }
 }

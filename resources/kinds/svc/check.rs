@@ -53,10 +53,10 @@ pub(super) async fn check(svc: &Svc, host: &Host, ask: CheckRequest) -> CheckRes
     let looked = ask.cancel.run_until_cancelled(look(svc, host, ask.refresh)).await;
     match looked {
         None => CheckResult::Unknown(Failure::new("the run was cancelled while querying systemd")),
-        Some(Err(trouble)) => CheckResult::Unknown(trouble),
+        Some(Err(failure)) => CheckResult::Unknown(failure),
         Some(Ok(plan)) if plan.is_empty() => match flapping(svc, host, &ask).await {
             Ok(()) => CheckResult::Same,
-            Err(trouble) => CheckResult::Unknown(trouble),
+            Err(failure) => CheckResult::Unknown(failure),
         },
         Some(Ok(plan)) => CheckResult::Differs(Change {
             differences: differences(svc, &plan),
@@ -79,7 +79,7 @@ async fn flapping(svc: &Svc, host: &Host, ask: &CheckRequest) -> Result<(), Fail
         Some(Ok(Some(count))) => svc.restarts.judge(&svc.unit, count, Instant::now()),
         // A unit that is not loaded has not been restarted.
         Some(Ok(None)) | None => Ok(()),
-        Some(Err(trouble)) => Err(trouble),
+        Some(Err(failure)) => Err(failure),
     }
 }
 

@@ -63,7 +63,7 @@ impl Live {
         let path = Path::new(TABLE);
         let bytes = match files.kernel_file(path) {
             Ok(bytes) => bytes.unwrap_or_default(),
-            Err(fault) => return Err(files.trouble(fault, path)),
+            Err(fault) => return Err(files.failure(fault, path)),
         };
         let own = device_path(files, &self.device);
         let is_own =
@@ -137,7 +137,7 @@ fn patient(argv: &[&str]) -> Command {
 /// Fails if another user could exchange the file, or could read the memory that it will hold.
 fn check_file(files: &Files, path: &Path) -> Result<bool, Failure> {
     let look = || files.open_entry(path)?.map_or(Ok(None), |spot| spot.look());
-    let Some(seen) = look().map_err(|fault| files.trouble(fault, path))? else {
+    let Some(seen) = look().map_err(|fault| files.failure(fault, path))? else {
         return guard_way("create", path).map(|()| false);
     };
     let refused = |why: &str, hint: &str| Err(said("use swap in", path, why).hint(hint));
@@ -167,7 +167,7 @@ fn check_signature(files: &Files, path: &Path) -> Result<(), Failure> {
         }
         entry.first_bytes(&seen, largest).map(Some)
     };
-    let Some(bytes) = read().map_err(|fault| files.trouble(fault, path))? else { return Ok(()) };
+    let Some(bytes) = read().map_err(|fault| files.failure(fault, path))? else { return Ok(()) };
     let is_end = |page: &usize| {
         bytes.get(..*page).is_some_and(|page| SIGNATURES.iter().any(|it| page.ends_with(it)))
     };
@@ -223,7 +223,7 @@ impl ValueSet for Live {
             if let Some(file) = &own.file {
                 let files = host.files();
                 let look = || files.open_entry(&file.path)?.map(|spot| spot.look()).transpose();
-                let seen = look().map_err(|fault| files.trouble(fault, &file.path))?.flatten();
+                let seen = look().map_err(|fault| files.failure(fault, &file.path))?.flatten();
                 values.push((FILE, seen.map(|seen| seen.size.to_string())));
             }
             Ok(values)

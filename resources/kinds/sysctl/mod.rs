@@ -181,7 +181,7 @@ impl Runtime {
             Ok(None) => Err(said("read", &path, "the kernel has no such parameter").hint(
                 "check the name; for a parameter of a kernel module, declare the `kmod` and set `module`",
             )),
-            Err(fault) => Err(host.files().trouble(fault, &path)),
+            Err(fault) => Err(host.files().failure(fault, &path)),
         }
     }
 
@@ -192,8 +192,8 @@ impl Runtime {
             return Ok(());
         };
         let touched = fault.touched;
-        let trouble = host.files().trouble(fault, &path);
-        Err(WriteFailure { trouble, touched })
+        let failure = host.files().failure(fault, &path);
+        Err(WriteFailure { failure, touched })
     }
 }
 

@@ -62,7 +62,7 @@ impl Resource for Reload {
                 Ok(true) => ("older than the files", "read again"),
                 Ok(false) if ask.refresh => ("", "as notified"),
                 Ok(false) => return CheckResult::Same,
-                Err(trouble) => return CheckResult::Unknown(trouble),
+                Err(failure) => return CheckResult::Unknown(failure),
             };
             let (from, to) = (from.to_owned(), to.to_owned());
             CheckResult::Differs(Change::of(vec![Difference {
@@ -87,7 +87,7 @@ impl Resource for Reload {
                     Outcome::Changed(vec!["daemon-reload".to_owned()])
                 }
                 Ok(Applied::Revoked) => Outcome::Interrupted,
-                Err(trouble) => Outcome::Failed { trouble, touched: true },
+                Err(failure) => Outcome::Failed { failure, touched: true },
             }
         })
     }

@@ -108,8 +108,8 @@ impl User {
         }
         if is_protected_path(Path::new(&row.home)) {
             let what = bounded(format!("the home directory {} is never removed", row.home));
-            let trouble = Failure::new(what).hint("omit `remove_home`: the path is protected");
-            return Err(WriteFailure::untouched(trouble));
+            let failure = Failure::new(what).hint("omit `remove_home`: the path is protected");
+            return Err(WriteFailure::untouched(failure));
         }
         Ok(words(&["userdel", "--remove", &self.name]))
     }

@@ -75,12 +75,12 @@ fn find_foreign(files: &Files, home: &Path, uid: u32) -> Result<Option<String>, 
         }
         Ok(None)
     };
-    if let Some(why) = find().map_err(|fault| files.trouble(fault, home))? {
+    if let Some(why) = find().map_err(|fault| files.failure(fault, home))? {
         return Ok(Some(why));
     }
     for listed in list_tree(files, home)? {
         let is_given = is_from_skeleton(files, home, &listed);
-        if !is_given.map_err(|fault| files.trouble(fault, home))? {
+        if !is_given.map_err(|fault| files.failure(fault, home))? {
             return Ok(Some(format!("changed or added: {}", listed.path.display())));
         }
     }

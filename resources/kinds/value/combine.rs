@@ -145,7 +145,7 @@ impl Resource for Conversion {
         Box::pin(async {
             match self.convert() {
                 Ok(_) => CheckResult::Same,
-                Err(trouble) => CheckResult::Unknown(trouble),
+                Err(failure) => CheckResult::Unknown(failure),
             }
         })
     }
@@ -159,7 +159,7 @@ mod tests {
     fn convert(from: &str, target: &'static str, path: &[&str]) -> Result<Value, String> {
         let path = path.iter().map(|key| (*key).to_owned()).collect();
         let conversion = Conversion { from: from.to_owned(), target, path };
-        conversion.convert().map_err(|trouble| trouble.what)
+        conversion.convert().map_err(|failure| failure.what)
     }
 
     #[test]

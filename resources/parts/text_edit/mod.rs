@@ -120,9 +120,9 @@ impl TextEdit {
             };
         };
         if seen.kind == FileType::Symlink {
-            let trouble = said("edit", &self.path, "a symbolic link")
+            let failure = said("edit", &self.path, "a symbolic link")
                 .hint("declare the path of the link's target");
-            return Err(Fault::refused(trouble));
+            return Err(Fault::refused(failure));
         }
         if seen.kind != FileType::RegularFile {
             return Err(Fault::refused(said("edit", &self.path, "not a regular file")));
@@ -160,9 +160,9 @@ impl TextEdit {
     }
 
     /// Adds the path to a failure of the editor, which knows only the text.
-    fn named(&self, trouble: Failure) -> Failure {
-        let named = said("edit", &self.path, &trouble.what);
-        Failure { what: named.what, ..trouble }
+    fn named(&self, failure: Failure) -> Failure {
+        let named = said("edit", &self.path, &failure.what);
+        Failure { what: named.what, ..failure }
     }
 
     /// Returns the difference of an edit; none if the part is as declared.
@@ -187,14 +187,14 @@ impl TextEdit {
             return Outcome::Interrupted;
         }
         let touched = fault.touched;
-        Outcome::Failed { trouble: files.trouble(fault, &self.path), touched }
+        Outcome::Failed { failure: files.failure(fault, &self.path), touched }
     }
 }
 
 fn one_result(edit: &TextEdit, found: &Found) -> CheckResult {
     let edited = match edit.editor.edit(&found.text) {
         Ok(edited) => edited,
-        Err(trouble) => return CheckResult::Unknown(edit.named(trouble)),
+        Err(failure) => return CheckResult::Unknown(edit.named(failure)),
     };
     let Some(difference) = edit.difference(found, &edited) else { return CheckResult::Same };
     if found.lacks_directory {
@@ -252,7 +252,7 @@ impl Resource for TextEdit {
         Some(Box::pin(async move {
             let files = host.files();
             let read = read_file_values(files, &self.path, self.editor.is_secret(), cancel);
-            let read = read.map_err(|fault| files.trouble(fault, &self.path))?;
+            let read = read.map_err(|fault| files.failure(fault, &self.path))?;
             let hash = read.into_iter().filter(|(key, _)| *key == HASH.key);
             Ok(self.sent.iter().cloned().chain(hash).collect())
         }))
@@ -262,7 +262,7 @@ impl Resource for TextEdit {
         Box::pin(async move {
             match self.read(host.files()) {
                 Ok(found) => one_result(self, &found),
-                Err(fault) => CheckResult::Unknown(host.files().trouble(fault, &self.path)),
+                Err(fault) => CheckResult::Unknown(host.files().failure(fault, &self.path)),
             }
         })
     }
@@ -300,6 +300,6 @@ pub(crate) fn text_of(files: &Files, path: &Path) -> Result<Option<String>, Fail
     };
     match read() {
         Ok(bytes) => Ok(bytes.map(|bytes| decoded(&bytes))),
-        Err(fault) => Err(files.trouble(fault, path)),
+        Err(fault) => Err(files.failure(fault, path)),
     }
 }

@@ -87,7 +87,7 @@ impl Together {
         let read = first.read(host.files());
         let Ok(found) = &read else {
             let fault = |edit: &Arc<TextEdit>| match edit.read(host.files()) {
-                Err(fault) => CheckResult::Unknown(host.files().trouble(fault, &edit.path)),
+                Err(fault) => CheckResult::Unknown(host.files().failure(fault, &edit.path)),
                 Ok(found) => one_result(edit, &found),
             };
             return self.0.iter().map(fault).collect();
@@ -169,9 +169,9 @@ impl Together {
                     }
                     text = edited.text;
                 }
-                Err(trouble) => {
-                    let trouble = edit.named(trouble);
-                    set(outcomes, number, Outcome::Failed { trouble, touched: false });
+                Err(failure) => {
+                    let failure = edit.named(failure);
+                    set(outcomes, number, Outcome::Failed { failure, touched: false });
                 }
             }
         }
@@ -186,9 +186,9 @@ impl Together {
                 let all = self.0.iter().enumerate().filter(|(it, _)| *it != number);
                 let others: Vec<&str> = all.map(|(_, it)| it.part.as_str()).collect();
                 let why = format!("{} is undone by {}", edit.part, others.join(", "));
-                let trouble = said("edit", &edit.path, &why)
+                let failure = said("edit", &edit.path, &why)
                     .hint("two resources contradict each other: keep one of them");
-                return Err(Fault::refused(trouble));
+                return Err(Fault::refused(failure));
             }
         }
         Ok((text, edited_by))
@@ -217,7 +217,7 @@ impl Together {
                 // The run ends, and its edit stands.
                 Err(Fault { why: Why::Revoked, .. }) => return Ok(()),
                 Err(fault) => {
-                    let why = host.files().trouble(fault, &edit.path).what;
+                    let why = host.files().failure(fault, &edit.path).what;
                     return Err(lost(edit, &why));
                 }
             }
@@ -335,8 +335,8 @@ impl Together {
 /// Returns the failure of an edit that stands, while text of another program is lost.
 fn lost(edit: &TextEdit, why: &str) -> Fault {
     let what = "text that another program wrote meanwhile is lost";
-    let trouble = said("edit", &edit.path, &format!("{what}: {why}"));
-    Fault { touched: true, ..Fault::refused(trouble) }
+    let failure = said("edit", &edit.path, &format!("{what}: {why}"));
+    Fault { touched: true, ..Fault::refused(failure) }
 }
 
 /// Sets an outcome, unless the member has failed for a reason of its own.

@@ -75,7 +75,7 @@ fn mtimes_force_a_run_when_one_is_newer_than_creates() {
         ],
     );
     match check(&exec, EVENT) {
-        CheckResult::Unknown(trouble) => assert!(trouble.what.contains("mtimes"), "{trouble:?}"),
+        CheckResult::Unknown(failure) => assert!(failure.what.contains("mtimes"), "{failure:?}"),
         other => panic!("a missing file is no answer: {other:?}"),
     }
     let stamp = |path: &Path, seconds: u64| {
@@ -134,7 +134,7 @@ fn ifequals_compares_what_ifcmd_prints() {
 fn a_guard_that_gives_no_answer_is_unknown() {
     let unknown =
         |given: Vec<_>| match check(&exec(given.into_iter().chain([text("cmd", "true")])), EVENT) {
-            CheckResult::Unknown(trouble) => trouble.what,
+            CheckResult::Unknown(failure) => failure.what,
             other => panic!("{other:?}"),
         };
     assert!(unknown(vec![text("ifcmd", "steadfast-no-such")]).contains("steadfast-no-such"));
@@ -263,7 +263,7 @@ fn returns_lists_the_codes_that_are_well() {
 #[test]
 fn a_command_that_cannot_start_changes_nothing() {
     match run(&exec([text("cmd", "steadfast-no-such")])) {
-        Outcome::Failed { trouble, touched: false } => assert!(trouble.what.contains("PATH")),
+        Outcome::Failed { failure, touched: false } => assert!(failure.what.contains("PATH")),
         other => panic!("{other:?}"),
     }
 }

@@ -75,8 +75,8 @@ fn with_a_journal() {
     let msg = build("msg", given).unwrap();
     assert_eq!(msg.traits().executor, ExecutorKind::Thread, "the journal may block");
     match run(&msg) {
-        Outcome::Failed { trouble, touched: false } => {
-            assert!(trouble.hint.unwrap().contains("/run/systemd/journal/socket"));
+        Outcome::Failed { failure, touched: false } => {
+            assert!(failure.hint.unwrap().contains("/run/systemd/journal/socket"));
         }
         other => panic!("there is no journal: {other:?}"),
     }

@@ -81,7 +81,7 @@ pub(crate) fn differs(resource: &Arc<dyn Resource>, ask: (bool, bool)) -> bool {
     match check(resource, ask) {
         CheckResult::Same => false,
         CheckResult::Differs(_) => true,
-        CheckResult::Unknown(trouble) => panic!("{trouble:?}"),
+        CheckResult::Unknown(failure) => panic!("{failure:?}"),
     }
 }
 
@@ -103,10 +103,10 @@ pub(crate) fn run(resource: &Arc<dyn Resource>) -> Outcome {
 /// Returns the failure of a run that failed after the start of its command.
 pub(crate) fn failure(resource: &Arc<dyn Resource>) -> String {
     match run(resource) {
-        Outcome::Failed { trouble, touched: true } => {
-            let first = trouble.what.lines().next().unwrap();
+        Outcome::Failed { failure, touched: true } => {
+            let first = failure.what.lines().next().unwrap();
             assert!(first.chars().count() <= 100, "{first}");
-            trouble.what
+            failure.what
         }
         other => panic!("a failure is expected, found {other:?}"),
     }

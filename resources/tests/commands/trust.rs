@@ -63,8 +63,8 @@ fn guards_have_the_same_directory_as_the_command() {
     for [guard, folder] in [["ifcmd", "ifcwd"], ["nifcmd", "nifcwd"], ["ifcmd", "cwd"]] {
         for (user, said) in [("nobody", "cannot enter"), ("", "belongs to uid 65534")] {
             let guarded = exec([text(guard, "true"), text(folder, cwd), text("user", user)]);
-            let CheckResult::Unknown(trouble) = check(&guarded, EVENT) else { panic!("{guard}") };
-            assert!(trouble.what.contains(said), "{guard} {user}: {trouble:?}");
+            let CheckResult::Unknown(failure) = check(&guarded, EVENT) else { panic!("{guard}") };
+            assert!(failure.what.contains(said), "{guard} {user}: {failure:?}");
         }
     }
     let outcome = run(&exec([text("cmd", "rm -rf cache"), text("cwd", cwd)]));

@@ -129,8 +129,8 @@ fn late_lines_that_may_not_come_in_are_reported() {
                 edit_beside(&path, move |former| former.write_all(late.as_bytes()).unwrap());
             let text = std::fs::read_to_string(&path).unwrap();
             assert!(text == "first\nown\n" || text.contains("late\nown"), "{}", text.len());
-            if let Outcome::Failed { trouble, touched: true } = outcome {
-                assert!(trouble.what.contains(why), "{trouble}");
+            if let Outcome::Failed { failure, touched: true } = outcome {
+                assert!(failure.what.contains(why), "{failure}");
                 reported = true;
             }
         }
@@ -154,8 +154,8 @@ fn edits_of_a_mounted_file_are_refused() {
         std::fs::write(&path, "").unwrap();
         mount(&["--bind", real.to_str().unwrap()], &path);
         let outcome = hold(&host, &resource(kind, &path, given));
-        let Outcome::Failed { trouble, touched: false } = outcome else { panic!("{outcome:?}") };
-        assert!(trouble.what.contains("the path is a mount point"), "{trouble}");
+        let Outcome::Failed { failure, touched: false } = outcome else { panic!("{outcome:?}") };
+        assert!(failure.what.contains("the path is a mount point"), "{failure}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "{kind}");
     }
 }
@@ -176,8 +176,8 @@ fn a_mounted_file_on_a_full_file_system_stays_whole() {
     let content = "long".repeat(2000) + &text;
     let own = build("file", path.to_str().unwrap(), &[("content", &content)]).unwrap();
     let outcome = hold(&host, &own);
-    let Outcome::Failed { trouble, touched: false } = outcome else { panic!("{outcome:?}") };
-    assert!(trouble.what.contains("reserve room") && trouble.passes, "{trouble}");
+    let Outcome::Failed { failure, touched: false } = outcome else { panic!("{outcome:?}") };
+    assert!(failure.what.contains("reserve room") && failure.passes, "{failure}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
     std::fs::remove_file(disk.join("filler")).unwrap();
     assert!(matches!(hold(&host, &own), Outcome::Changed(_)));
@@ -204,8 +204,8 @@ fn a_mounted_file_is_not_closed_and_gets_no_set_id_bits() {
         let given = [("content", "new"), ("mode", wanted), ("sensitive", "false")];
         let own = build("file", path.to_str().unwrap(), &given).unwrap();
         let outcome = hold(&host, &own);
-        let Outcome::Failed { trouble, touched: false } = outcome else { panic!("{outcome:?}") };
-        assert!(trouble.what.contains(why), "{trouble}");
+        let Outcome::Failed { failure, touched: false } = outcome else { panic!("{outcome:?}") };
+        assert!(failure.what.contains(why), "{failure}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");
         crate::support::unmount(&path);
     }

@@ -40,7 +40,7 @@ fn hold_together(host: &Host, resources: &[Arc<dyn Resource>]) -> Vec<Outcome> {
     let change = |result| match result {
         CheckResult::Differs(change) => Some(change),
         CheckResult::Same => None,
-        CheckResult::Unknown(trouble) => panic!("{trouble}"),
+        CheckResult::Unknown(failure) => panic!("{failure}"),
     };
     let changes: Vec<Option<Change>> = results.into_iter().map(change).collect();
     let permit = permit(&CancellationToken::new());
@@ -133,8 +133,8 @@ fn a_missing_directory_is_named_by_the_check() {
     let path = folder.path().join("missing/f");
     let given = [("line", "own"), ("create", "true")];
     let own = build("line", path.to_str().unwrap(), &given).unwrap();
-    let CheckResult::Unknown(trouble) = check(&host, &own) else { panic!("no failure") };
-    assert!(trouble.what.contains("does not exist"), "{trouble}");
+    let CheckResult::Unknown(failure) = check(&host, &own) else { panic!("no failure") };
+    assert!(failure.what.contains("does not exist"), "{failure}");
     std::fs::create_dir(folder.path().join("missing")).unwrap();
     assert!(matches!(check(&host, &own), CheckResult::Differs(_)));
 }
@@ -171,8 +171,8 @@ fn a_contradiction_changes_nothing() {
     let one = resource("line", &path, &[("line", "x=2"), ("match", "^x=")]);
     let two = resource("line", &path, &[("line", "x=3"), ("match", "^x")]);
     for outcome in hold_together(&host, &[one, two]) {
-        let Outcome::Failed { trouble, touched: false } = outcome else { panic!("{outcome:?}") };
-        assert!(trouble.what.contains("is undone by"), "{trouble}");
+        let Outcome::Failed { failure, touched: false } = outcome else { panic!("{outcome:?}") };
+        assert!(failure.what.contains("is undone by"), "{failure}");
     }
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "x=1\n");
 }

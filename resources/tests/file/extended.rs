@@ -340,15 +340,15 @@ fn fragments_with_one_command_are_validated_together() {
         let changes = results.into_iter().map(|result| match result {
             CheckResult::Differs(change) => Some(change),
             CheckResult::Same => None,
-            CheckResult::Unknown(trouble) => panic!("{trouble}"),
+            CheckResult::Unknown(failure) => panic!("{failure}"),
         });
         let permit = crate::support::permit(&CancellationToken::new());
         together.apply(&host, &permit, changes.collect()).now_or_never().unwrap()
     };
     let done = apply([("a.conf", "a1"), ("b.conf", "bad"), ("old.conf", "new")]);
     for outcome in &done {
-        let Outcome::Failed { trouble, touched: false } = outcome else { panic!("{outcome:?}") };
-        assert!(trouble.what.contains("validate rejected the content: exit 3"), "{trouble}");
+        let Outcome::Failed { failure, touched: false } = outcome else { panic!("{outcome:?}") };
+        assert!(failure.what.contains("validate rejected the content: exit 3"), "{failure}");
     }
     assert!(!folder.join("a.conf").exists() && !folder.join("b.conf").exists());
     assert_eq!(fs::read_to_string(folder.join("old.conf")).unwrap(), "old");

@@ -322,10 +322,10 @@ fn apply_looks_again_when_the_premise_moved() {
     let stale = change(&host, &held);
     fs::remove_file(&path).unwrap();
     fs::create_dir_all(path.join("full")).unwrap();
-    let Outcome::Failed { trouble, touched: false } = apply(&host, &held, stale) else {
+    let Outcome::Failed { failure, touched: false } = apply(&host, &held, stale) else {
         panic!("must be refused")
     };
-    assert!(trouble.what.contains("not empty"));
+    assert!(failure.what.contains("not empty"));
     fs::remove_dir_all(&path).unwrap();
     fs::write(&path, "z").unwrap();
     chmod(&path, 0o600);
@@ -464,8 +464,8 @@ fn a_full_file_system_changes_nothing() {
     mount(&["-o", "remount,size=1m"], dir.path());
     let healed = hold(&host, &held);
     unmount(dir.path());
-    let Outcome::Failed { trouble, touched: false } = outcome else { panic!("{outcome:?}") };
-    assert!(trouble.what.contains("no space left"), "{trouble}");
+    let Outcome::Failed { failure, touched: false } = outcome else { panic!("{outcome:?}") };
+    assert!(failure.what.contains("no space left"), "{failure}");
     assert_eq!((content.as_str(), left), ("old", vec!["a".to_owned()]));
     assert_eq!(healed, Outcome::Changed(vec!["content".into()]));
 }

@@ -145,7 +145,7 @@ fn one_step(
     let before = portrait(dir);
     let outcome = match check(host, &held) {
         CheckResult::Same => Outcome::Unchanged,
-        CheckResult::Unknown(trouble) => Outcome::Failed { trouble, touched: false },
+        CheckResult::Unknown(failure) => Outcome::Failed { failure, touched: false },
         CheckResult::Differs(change) => {
             prop_assert!(!change.differences.is_empty());
             prop_assert_eq!(&portrait(dir), &before, "a check changes nothing");

@@ -93,7 +93,7 @@ pub(crate) fn hold(host: &Host, resource: &Arc<dyn Resource>) -> Outcome {
     match check(host, resource) {
         CheckResult::Same => Outcome::Unchanged,
         CheckResult::Differs(change) => apply(host, resource, change),
-        CheckResult::Unknown(trouble) => Outcome::Failed { trouble, touched: false },
+        CheckResult::Unknown(failure) => Outcome::Failed { failure, touched: false },
     }
 }
 
@@ -111,9 +111,9 @@ pub(crate) fn made(host: &Host, resource: &Arc<dyn Resource>) -> Vec<String> {
 /// Applies a resource, asserts a failure without a change, and returns its message.
 pub(crate) fn refused(host: &Host, resource: &Arc<dyn Resource>) -> String {
     match hold(host, resource) {
-        Outcome::Failed { trouble, touched: false } => {
-            assert!(trouble.what.lines().next().unwrap().chars().count() <= 100, "{trouble}");
-            trouble.what
+        Outcome::Failed { failure, touched: false } => {
+            assert!(failure.what.lines().next().unwrap().chars().count() <= 100, "{failure}");
+            failure.what
         }
         other => panic!("expected a refusal, found {other:?}"),
     }
@@ -122,9 +122,9 @@ pub(crate) fn refused(host: &Host, resource: &Arc<dyn Resource>) -> String {
 /// Applies a tree that must fail in part, and returns the message.
 pub(crate) fn failed(host: &Host, resource: &Arc<dyn Resource>) -> String {
     match hold(host, resource) {
-        Outcome::Failed { trouble, .. } => {
-            assert!(trouble.what.lines().next().unwrap().chars().count() <= 100, "{trouble}");
-            trouble.what
+        Outcome::Failed { failure, .. } => {
+            assert!(failure.what.lines().next().unwrap().chars().count() <= 100, "{failure}");
+            failure.what
         }
         other => panic!("expected a failure, found {other:?}"),
     }

@@ -19,9 +19,9 @@ fn half_made(host: &Host, held: &Arc<dyn Resource>) -> String {
     let change = change(host, held);
     assert!(change.differences.iter().any(|one| one.aspect == "below"), "{:?}", change.differences);
     match apply(host, held, change) {
-        Outcome::Failed { trouble, touched: true } => {
-            assert!(trouble.what.lines().next().unwrap().chars().count() <= 100, "{trouble}");
-            trouble.what
+        Outcome::Failed { failure, touched: true } => {
+            assert!(failure.what.lines().next().unwrap().chars().count() <= 100, "{failure}");
+            failure.what
         }
         other => panic!("expected a failure, found {other:?}"),
     }
@@ -57,8 +57,8 @@ fn attributes_are_held_beside_a_file_that_is_refused() {
     );
     assert_eq!((mode(top.join("a")), mode(top.join("c"))), (0o666, 0o644));
     // Only the impossible part is left.
-    let CheckResult::Unknown(trouble) = check(&host, &held) else { panic!("expected a failure") };
-    assert!(trouble.what.contains("2 objects in the tree failed"), "{trouble}");
+    let CheckResult::Unknown(failure) = check(&host, &held) else { panic!("expected a failure") };
+    assert!(failure.what.contains("2 objects in the tree failed"), "{failure}");
     fs::remove_file(top.join("b")).unwrap();
     made(&host, &held);
     assert_eq!(mode(top.join("a")), 0o644);

@@ -327,7 +327,7 @@ fn neither_mounts_nor_protected_directories_are_purged() {
     assert_eq!(outcome, Outcome::Changed(vec!["below: 1 removed".into(), "removed stray".into()]));
     assert!(matches!(attributes, Outcome::Changed(_)), "{attributes:?}");
     let words = |outcome: Outcome| match outcome {
-        Outcome::Failed { trouble, touched: false } => trouble.what,
+        Outcome::Failed { failure, touched: false } => failure.what,
         other => format!("{other:?}"),
     };
     assert!(words(copied).contains("the path is a mount point"));

@@ -75,7 +75,7 @@ impl SimulatedHost {
         match self.check(resource) {
             CheckResult::Same => Outcome::Unchanged,
             CheckResult::Differs(change) => self.apply(resource, change),
-            CheckResult::Unknown(trouble) => Outcome::Failed { trouble, touched: false },
+            CheckResult::Unknown(failure) => Outcome::Failed { failure, touched: false },
         }
     }
 
@@ -101,9 +101,9 @@ impl SimulatedHost {
     /// Applies a resource, which must fail, and returns the message.
     pub(crate) fn fails(&self, resource: &Arc<dyn Resource>) -> (String, bool) {
         match self.hold(resource) {
-            Outcome::Failed { trouble, touched } => {
-                assert!(trouble.what.lines().next().unwrap().chars().count() <= 100, "{trouble}");
-                (trouble.what, touched)
+            Outcome::Failed { failure, touched } => {
+                assert!(failure.what.lines().next().unwrap().chars().count() <= 100, "{failure}");
+                (failure.what, touched)
             }
             other => panic!("expected a failure, found {other:?}"),
         }

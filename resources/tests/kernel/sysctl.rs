@@ -118,7 +118,7 @@ fn an_overlay_refuses_to_write_a_parameter() {
     let work = std::pin::pin!(async { write() });
     let fault = futures_util::FutureExt::now_or_never(overlay.apply(work)).unwrap().unwrap_err();
     assert!(!fault.touched);
-    let what = host.files().trouble(fault, &path).what;
+    let what = host.files().failure(fault, &path).what;
     assert!(what.contains("a plan writes no kernel parameters"), "{what}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "0\n");
     write().unwrap();

@@ -205,7 +205,7 @@ pub(crate) fn hold(machine: &SimulatedHost, resource: &Arc<dyn Resource>) -> Out
     let host = machine.host();
     match machine.run(resource.check(&host, CheckRequest::default())) {
         CheckResult::Same => Outcome::Unchanged,
-        CheckResult::Unknown(trouble) => Outcome::Failed { trouble, touched: false },
+        CheckResult::Unknown(failure) => Outcome::Failed { failure, touched: false },
         CheckResult::Differs(change) => {
             let permit = support::permit(&CancellationToken::new());
             machine.run(resource.apply(&host, &permit, change))

@@ -347,8 +347,8 @@ fn each_step_fails_in_turn() {
             let done = case.hold(&machine);
             machine.inject(None);
             let how = format!("{}: {fault:?}: {done:?}", case.title());
-            if let Outcome::Failed { trouble, touched } = &done {
-                let first = trouble.what.lines().next().unwrap_or_default();
+            if let Outcome::Failed { failure, touched } = &done {
+                let first = failure.what.lines().next().unwrap_or_default();
                 assert!(!first.is_empty() && first.chars().count() <= 100, "{how}");
                 let is_equal = harness::visible(&machine) == before;
                 assert!(*touched || is_equal, "{how}: something was changed");

@@ -76,8 +76,8 @@ fn a_watch_is_stopped_in_order() {
 #[test]
 fn a_watch_that_cannot_be_started_says_so() {
     let missing = command(&["steadfast-no-such"]);
-    let trouble = wait(host().lines(&missing, &CancellationToken::new())).unwrap_err();
-    assert!(trouble.what.contains("steadfast-no-such"));
+    let failure = wait(host().lines(&missing, &CancellationToken::new())).unwrap_err();
+    assert!(failure.what.contains("steadfast-no-such"));
     let cancel = CancellationToken::new();
     cancel.cancel();
     assert!(wait(host().lines(&command(&["true"]), &cancel)).is_err());

@@ -203,8 +203,8 @@ fn without_root() {
     declared.user = Some("nobody".to_owned());
     assert_eq!(output(&declared), "65534\n");
     declared.user = Some("root".to_owned());
-    let trouble = refused(&declared);
-    assert!(trouble.0.contains("runs as uid 65534"), "{trouble:?}");
+    let failure = refused(&declared);
+    assert!(failure.0.contains("runs as uid 65534"), "{failure:?}");
 }
 
 fn directory_and_umask_of_nobody() {
@@ -215,9 +215,9 @@ fn directory_and_umask_of_nobody() {
 }
 
 fn refused(command: &Command) -> (String, String) {
-    let trouble = wait(host().query(command, &CancellationToken::new())).unwrap_err();
-    assert!(trouble.what.lines().next().unwrap().len() <= 100, "{trouble:?}");
-    (trouble.what, trouble.hint.unwrap_or_default())
+    let failure = wait(host().query(command, &CancellationToken::new())).unwrap_err();
+    assert!(failure.what.lines().next().unwrap().len() <= 100, "{failure:?}");
+    (failure.what, failure.hint.unwrap_or_default())
 }
 
 #[test]

@@ -46,10 +46,10 @@ fn asked(command: &Command) -> Result<Finished, Failure> {
 }
 
 fn refused(command: &Command) -> String {
-    let trouble = asked(command).unwrap_err();
-    assert!(trouble.what.lines().next().unwrap().chars().count() <= 100, "{trouble:?}");
-    assert!(trouble.hint.is_some(), "{trouble:?}");
-    trouble.what
+    let failure = asked(command).unwrap_err();
+    assert!(failure.what.lines().next().unwrap().chars().count() <= 100, "{failure:?}");
+    assert!(failure.hint.is_some(), "{failure:?}");
+    failure.what
 }
 
 /// S-11: a user's link leads the user's command nowhere that the user could not go.
@@ -139,8 +139,8 @@ fn root_enters_directories_of_users_and_links_of_root() {
     link(&loops, &loops, 0);
     assert!(refused(&within(&loops, command(&["pwd"]))).contains("cannot be used"));
     for file in ["docs/f", "docs/f/x"] {
-        let trouble = asked(&within(&vic.join(file), command(&["pwd"]))).unwrap_err();
-        assert!(trouble.what.contains("not a directory"), "{trouble:?}");
+        let failure = asked(&within(&vic.join(file), command(&["pwd"]))).unwrap_err();
+        assert!(failure.what.contains("not a directory"), "{failure:?}");
     }
     assert!(refused(&within(&vic.join("docs/x"), command(&["pwd"]))).contains("No such file"));
 }

@@ -217,8 +217,8 @@ impl Case {
                 let check = machine.foreign(|_| support::check(&Host::default(), &self.resource()));
                 assert!(matches!(check, CheckResult::Same), "{words}: but {check:?}");
             }
-            Outcome::Failed { trouble, touched } => {
-                let first = trouble.what.lines().next().unwrap_or_default();
+            Outcome::Failed { failure, touched } => {
+                let first = failure.what.lines().next().unwrap_or_default();
                 assert!(!first.is_empty() && first.chars().count() <= 100, "{words}");
                 if !touched {
                     assert_eq!(visible(machine), before, "{words}");

@@ -280,9 +280,9 @@ fn an_undo_spares_changed_and_added_objects() {
         let unpacked = Unpacked::new();
         unpacked.change(script);
         match unpacked.undo() {
-            Outcome::Failed { trouble, touched: false } => {
-                assert!(trouble.what.contains("not as it was unpacked"), "{trouble}");
-                assert!(trouble.what.contains(expected), "{script}: {trouble}");
+            Outcome::Failed { failure, touched: false } => {
+                assert!(failure.what.contains("not as it was unpacked"), "{failure}");
+                assert!(failure.what.contains(expected), "{script}: {failure}");
             }
             other => panic!("{script}: {other:?}"),
         }
@@ -294,8 +294,8 @@ fn an_undo_spares_changed_and_added_objects() {
 fn a_replaced_archive_cannot_come_back() {
     let before = value(Some("sha256:00 strip:1"));
     let undone = KindSet::of_this_build().restoring("archive[/srv/app]", &[before]);
-    let trouble = undone.unwrap_err();
-    assert!(trouble.what.contains("the former archive was replaced"), "{trouble}");
+    let failure = undone.unwrap_err();
+    assert!(failure.what.contains("the former archive was replaced"), "{failure}");
 }
 
 #[test]

@@ -209,9 +209,9 @@ fn undo_spares_a_clone_with_work_of_others() {
         made(&tree(at, &[]));
         shell(at, &format!("{WHO}{script}"));
         match undo_clone(at) {
-            Outcome::Failed { trouble, touched: false } => {
-                assert!(trouble.what.contains("the working tree has work of others"), "{trouble}");
-                assert!(trouble.what.contains(expected), "{script}: {trouble}");
+            Outcome::Failed { failure, touched: false } => {
+                assert!(failure.what.contains("the working tree has work of others"), "{failure}");
+                assert!(failure.what.contains(expected), "{script}: {failure}");
             }
             other => panic!("{script}: {other:?}"),
         }
@@ -235,8 +235,8 @@ fn undo_spares_objects_of_other_users() {
         made(&tree(at, &[]));
         shell(at, script);
         match undo_clone(at) {
-            Outcome::Failed { trouble, touched: false } => {
-                assert!(trouble.what.contains("belongs to another user"), "{trouble}");
+            Outcome::Failed { failure, touched: false } => {
+                assert!(failure.what.contains("belongs to another user"), "{failure}");
             }
             other => panic!("{script}: {other:?}"),
         }
@@ -261,7 +261,7 @@ fn a_checkout_that_was_cut_off_is_completed() {
     // The lock of a killed git counts for a minute.
     shell(at, &format!("{cut}; touch tree/.git/index.lock"));
     match hold(&tree(at, &[("version", "main")])) {
-        Outcome::Failed { trouble, .. } => assert!(trouble.passes, "{trouble}"),
+        Outcome::Failed { failure, .. } => assert!(failure.passes, "{failure}"),
         other => panic!("{other:?}"),
     }
     shell(at, "rm tree/.git/index.lock");
@@ -372,7 +372,7 @@ fn only_signed_versions_are_checked_out_with_verify() {
     );
     let main = tree(at, &[("version", "main"), ("verify", "true"), ("update", "true")]);
     let unsigned = |tree: &Arc<dyn Resource>| match hold(tree) {
-        Outcome::Failed { trouble, .. } => trouble.what.contains("has no good signature"),
+        Outcome::Failed { failure, .. } => failure.what.contains("has no good signature"),
         _ => false,
     };
     assert!(unsigned(&main));
@@ -388,8 +388,8 @@ fn only_signed_versions_are_checked_out_with_verify() {
     // An old signed tag under a new name, and a tree that was checked out without `verify`.
     shell(at, "git -C origin update-ref refs/tags/v3 refs/tags/v2");
     let moved = tree(at, &[("version", "v3"), ("verify", "true")]);
-    let Outcome::Failed { trouble, .. } = hold(&moved) else { panic!("a moved tag") };
-    assert!(trouble.what.contains("the signed tag is v2, expected v3"), "{trouble}");
+    let Outcome::Failed { failure, .. } = hold(&moved) else { panic!("a moved tag") };
+    assert!(failure.what.contains("the signed tag is v2, expected v3"), "{failure}");
     made(&tree(at, &[("version", "v1")]));
     assert!(unsigned(&tree(at, &[("version", "v1"), ("verify", "true")])));
 }

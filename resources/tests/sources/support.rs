@@ -66,7 +66,7 @@ pub(crate) fn hold(resource: &Arc<dyn Resource>) -> Outcome {
             let permit = permit(&CancellationToken::new());
             wait(resource.apply(&Host::default(), &permit, change))
         }
-        CheckResult::Unknown(trouble) => Outcome::Failed { trouble, touched: false },
+        CheckResult::Unknown(failure) => Outcome::Failed { failure, touched: false },
     }
 }
 
@@ -92,9 +92,9 @@ pub(crate) fn refused(resource: &Arc<dyn Resource>) -> String {
 /// Applies a resource, asserts a failure, and returns its message, and true if something was changed.
 pub(crate) fn failed(resource: &Arc<dyn Resource>) -> (String, bool) {
     match hold(resource) {
-        Outcome::Failed { trouble, touched } => {
-            assert!(trouble.what.lines().next().unwrap().chars().count() <= 100, "{trouble}");
-            (trouble.what, touched)
+        Outcome::Failed { failure, touched } => {
+            assert!(failure.what.lines().next().unwrap().chars().count() <= 100, "{failure}");
+            (failure.what, touched)
         }
         other => panic!("expected a failure, found {other:?}"),
     }

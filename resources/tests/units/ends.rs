@@ -1,6 +1,6 @@
 //! Tests of the results of jobs, and of the trust in them.
 
-use crate::fake::{Fake, JobOutcome, Unit, changed, permit, svc, trouble, wait};
+use crate::fake::{Fake, JobOutcome, Unit, changed, failure, permit, svc, wait};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use steadfast_resources::host::systemd::{Applied, Bus, Install};
@@ -24,16 +24,16 @@ fn each_end_of_a_job_has_its_words() {
     ] {
         let (fake, unit) = with(JobOutcome::Ends(word));
         fake.change("a.service", |unit| unit.result = result);
-        let told = trouble(fake.run(&unit, false));
+        let told = failure(fake.run(&unit, false));
         assert!(told.contains(said), "{word}: {told}");
     }
     // The result is that of an earlier start.
     let (fake, unit) = with(JobOutcome::Refused);
     fake.change("a.service", |unit| unit.result = "exit-code");
-    let told = trouble(fake.run(&unit, false));
+    let told = failure(fake.run(&unit, false));
     assert!(told.contains("too often") && told.contains("reset-failed"), "{told}");
     let (fake, unit) = with(JobOutcome::EndsAtOnce);
-    let told = trouble(fake.run(&unit, false));
+    let told = failure(fake.run(&unit, false));
     assert!(told.contains("exited successfully") && told.contains("RemainAfterExit=yes"), "{told}");
 }
 
@@ -62,7 +62,7 @@ fn the_end_of_a_job_is_believed_of_nobody_else() {
 #[test]
 fn a_connection_lost_during_a_job_is_a_failure_and_the_next_run_goes_well() {
     let (fake, unit) = with(JobOutcome::Cuts);
-    let told = trouble(fake.run(&unit, false));
+    let told = failure(fake.run(&unit, false));
     assert!(told.contains("the D-Bus connection was lost"), "{told}");
     fake.change("a.service", |unit| (unit.active, unit.fate) = ("inactive", JobOutcome::Done));
     assert_eq!(fake.run(&unit, false), changed(&["started"]));

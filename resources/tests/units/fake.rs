@@ -459,7 +459,7 @@ impl Fake {
                 };
                 change.differences.iter().map(shown).collect()
             }
-            CheckResult::Unknown(trouble) => vec![format!("unknown: {trouble}")],
+            CheckResult::Unknown(failure) => vec![format!("unknown: {failure}")],
         }
     }
 
@@ -481,11 +481,11 @@ pub(crate) fn changed(words: &[&str]) -> Outcome {
 }
 
 #[track_caller]
-pub(crate) fn trouble(outcome: Outcome) -> String {
+pub(crate) fn failure(outcome: Outcome) -> String {
     match outcome {
-        Outcome::Failed { trouble, touched: true } => {
-            assert!(trouble.what.lines().next().unwrap().chars().count() <= 100, "{trouble}");
-            format!("{} ({})", trouble.what, trouble.hint.unwrap_or_default())
+        Outcome::Failed { failure, touched: true } => {
+            assert!(failure.what.lines().next().unwrap().chars().count() <= 100, "{failure}");
+            format!("{} ({})", failure.what, failure.hint.unwrap_or_default())
         }
         other => panic!("a failure is expected, found {other:?}"),
     }

@@ -27,7 +27,7 @@ fn a_bus_that_is_not_there_is_named_and_found_when_it_comes_back() {
     fake.vanish();
     // The loss has no event on its own: the resource is checked again from time to time.
     until("the loss that passes", || match fake.check(&unit, false) {
-        CheckResult::Unknown(trouble) => trouble.passes,
+        CheckResult::Unknown(failure) => failure.passes,
         _ => false,
     });
     until("the loss", || {

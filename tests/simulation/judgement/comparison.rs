@@ -15,7 +15,7 @@ pub(crate) struct Done(pub(crate) Arc<Mutex<Deeds>>);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Deeds {
     pub(crate) changed: BTreeMap<String, Vec<Vec<Differing>>>,
-    pub(crate) troubles: BTreeMap<String, String>,
+    pub(crate) failures: BTreeMap<String, String>,
 }
 
 impl Observer for Done {
@@ -26,9 +26,9 @@ impl Observer for Done {
                 let differences = differences.iter().map(Differing::from).collect();
                 deeds.changed.entry((*identity).to_owned()).or_default().push(differences);
             }
-            Notification::Failed { identity, trouble, .. } => {
-                let what = trouble.map(|trouble| trouble.what.clone()).unwrap_or_default();
-                deeds.troubles.insert((*identity).to_owned(), what);
+            Notification::Failed { identity, failure, .. } => {
+                let what = failure.map(|failure| failure.what.clone()).unwrap_or_default();
+                deeds.failures.insert((*identity).to_owned(), what);
             }
             _ => {}
         }

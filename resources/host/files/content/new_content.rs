@@ -135,10 +135,10 @@ impl Files {
 }
 
 fn doubtful(path: &Path, doubt: &str) -> Fault {
-    let mut trouble = said("copy", path, "another user could change the file");
-    trouble.what.push_str(&format!("\n{doubt}"));
+    let mut failure = said("copy", path, "another user could change the file");
+    failure.what.push_str(&format!("\n{doubt}"));
     Fault::refused(
-        trouble.hint(
+        failure.hint(
             "make root the owner of the file and all parent directories, writable only by root",
         ),
     )

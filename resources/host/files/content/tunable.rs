@@ -56,9 +56,9 @@ impl Files {
             Ok(file) => file,
             Err(Errno::NOENT) => return Err(Fault::refused(missing())),
             Err(Errno::ROFS) => {
-                let trouble = said("write", path, "the parameter is read-only");
+                let failure = said("write", path, "the parameter is read-only");
                 let hint = "a container may set few parameters: set this one on its host";
-                return Err(Fault::refused(trouble.hint(hint)));
+                return Err(Fault::refused(failure.hint(hint)));
             }
             Err(errno) => return Err(Fault::os("write")(errno)),
         };
@@ -77,7 +77,7 @@ impl Files {
         if written == bytes.len() {
             return Ok(());
         }
-        let trouble = said("write", path, &format!("the kernel took {written} bytes only"));
-        Err(Fault::refused(trouble).after(true))
+        let failure = said("write", path, &format!("the kernel took {written} bytes only"));
+        Err(Fault::refused(failure).after(true))
     }
 }

@@ -64,14 +64,14 @@ impl Files {
         instead_of: Option<&EntryStat>,
     ) -> Result<(), Fault> {
         let missing = || {
-            let trouble = said("link", spot.path(), "the target of the hard link does not exist");
-            Fault::refused(trouble.hint("declare the target too"))
+            let failure = said("link", spot.path(), "the target of the hard link does not exist");
+            Fault::refused(failure.hint("declare the target too"))
         };
         let from = self.open_entry(target)?.ok_or_else(missing)?;
         let linked = from.look()?.ok_or_else(missing)?;
         if linked.kind != FileType::RegularFile {
-            let trouble = said("link", spot.path(), "the target is no regular file");
-            return Err(Fault::refused(trouble.hint("a hard link names a regular file")));
+            let failure = said("link", spot.path(), "the target is no regular file");
+            return Err(Fault::refused(failure.hint("a hard link names a regular file")));
         }
         permit.check()?;
         // A second name of a private file could show it elsewhere, or outlive it.

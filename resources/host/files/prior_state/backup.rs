@@ -159,10 +159,10 @@ fn in_backup(fault: Fault, directory: &Path) -> Fault {
         Why::Os { .. } => {
             let told = fault.named(directory);
             match told.why {
-                Why::Refused(trouble) => {
+                Why::Refused(failure) => {
                     let what =
-                        format!("nothing was replaced: no backup can be stored\n{}", trouble.what);
-                    Fault { why: Why::Refused(Failure { what, ..trouble }), touched: false }
+                        format!("nothing was replaced: no backup can be stored\n{}", failure.what);
+                    Fault { why: Why::Refused(Failure { what, ..failure }), touched: false }
                 }
                 why => Fault { why, touched: false },
             }

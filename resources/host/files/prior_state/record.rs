@@ -81,7 +81,7 @@ impl Entry<'_> {
         let former = self.former(found, losing, keeper)?;
         match keeper.keep(self.path, former, losing) {
             Ok(number) => Ok(Noted(Some((keeper, number)))),
-            Err(trouble) => Err(Fault::refused(trouble)),
+            Err(failure) => Err(Fault::refused(failure)),
         }
     }
 
@@ -154,20 +154,20 @@ fn content(
     largest: u64,
 ) -> Result<PriorContent, Fault> {
     if !losing.content {
-        return Ok(PriorContent::Unkept(NotRecorded::Same));
+        return Ok(PriorContent::NotRecorded(NotRecorded::Same));
     }
     if losing.secret {
-        return Ok(PriorContent::Unkept(NotRecorded::Secret));
+        return Ok(PriorContent::NotRecorded(NotRecorded::Secret));
     }
     let mut content = Content::default();
     content.push(Origin::at(spot, found));
     let at_most = usize::try_from(largest).unwrap_or(usize::MAX);
     match content.bytes(at_most) {
         Ok(Some(bytes)) => Ok(PriorContent::Bytes(bytes)),
-        Ok(None) => Ok(PriorContent::Unkept(NotRecorded::Large)),
+        Ok(None) => Ok(PriorContent::NotRecorded(NotRecorded::Large)),
         Err(fault) if matches!(fault.why, Why::Moved | Why::Revoked) => Err(fault),
         // An unreadable content cannot be recorded, which must not prevent the declared change.
-        Err(_) => Ok(PriorContent::Unkept(NotRecorded::Unreadable)),
+        Err(_) => Ok(PriorContent::NotRecorded(NotRecorded::Unreadable)),
     }
 }
 

@@ -110,8 +110,8 @@ impl Files {
         let is = |kind| there.is_some_and(|seen| seen.kind == kind);
         let mut done = Vec::new();
         match &thing.shape {
-            PriorShape::File(_, PriorContent::Unkept(_)) if is(FileType::RegularFile) => {}
-            PriorShape::File(_, PriorContent::Unkept(_)) => {
+            PriorShape::File(_, PriorContent::NotRecorded(_)) if is(FileType::RegularFile) => {}
+            PriorShape::File(_, PriorContent::NotRecorded(_)) => {
                 return Err(refused(spot, "put back", "the content was not recorded"));
             }
             PriorShape::File(_, PriorContent::Bytes(bytes)) => {

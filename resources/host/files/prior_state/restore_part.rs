@@ -55,11 +55,11 @@ impl Files {
             return Err(refused(spot, "undo", "the file exceeds 4 MiB"));
         };
         let Some(text) = reverse_edits(&present, edits) else {
-            let trouble =
+            let failure =
                 said("undo", spot.path(), "the edited lines were changed by others since").hint(
                     "edit the file by hand; `steadfast history RESOURCE` shows the former lines",
                 );
-            return Err(Fault::refused(trouble));
+            return Err(Fault::refused(failure));
         };
         match former {
             PriorState::Nothing if text.is_empty() => {

@@ -120,8 +120,8 @@ impl Files {
 pub(in crate::host::files) fn withheld(spot: &Entry<'_>, mode: u32, touched: bool) -> Fault {
     let why = "its content was not recorded";
     let hint = format!("check the program, and then set the mode {mode:05o} by hand");
-    let trouble = said("put back the set-id bits of", spot.path(), why).hint(hint);
-    Fault { why: Why::Withheld(trouble), touched }
+    let failure = said("put back the set-id bits of", spot.path(), why).hint(hint);
+    Fault { why: Why::Withheld(failure), touched }
 }
 
 fn capabilities_of(extended: &[(Vec<u8>, Vec<u8>)]) -> Option<&[u8]> {

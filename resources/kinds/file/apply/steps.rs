@@ -51,7 +51,7 @@ impl File {
                 None => match self.inspect(host.files(), &CheckRequest::default()) {
                     Ok(None) => return Outcome::Unchanged,
                     Ok(Some(found)) => found.premise,
-                    Err(trouble) => return Outcome::Failed { trouble, touched: false },
+                    Err(failure) => return Outcome::Failed { failure, touched: false },
                 },
             };
             match hands.run(&current) {
@@ -72,7 +72,7 @@ impl File {
             return Outcome::Interrupted;
         }
         let touched = fault.touched;
-        Outcome::Failed { trouble: files.trouble(fault, &self.path), touched }
+        Outcome::Failed { failure: files.failure(fault, &self.path), touched }
     }
 }
 
@@ -134,7 +134,7 @@ impl Hands<'_> {
         if !plan.fits(spot.look()?.as_ref()) {
             return Err(Fault::moved());
         }
-        let secret = self.is_unkept(spot, plan, want);
+        let secret = self.is_unrecorded(spot, plan, want);
         let content = !matches!(plan.work, Work::Attributes(_));
         let what = what(plan);
         let purged = matches!(want, Want::Absent) && !matches!(self.file.shape, Shape::Absent);
@@ -175,7 +175,7 @@ impl Hands<'_> {
     }
 
     /// Returns true if the history must not store the old or the new content.
-    fn is_unkept(&self, spot: &Entry<'_>, plan: &Plan, want: Want<'_>) -> bool {
+    fn is_unrecorded(&self, spot: &Entry<'_>, plan: &Plan, want: Want<'_>) -> bool {
         let (file, files) = (self.file, self.files());
         let cancel = CancellationToken::new();
         let look = Look { file, files, spot, want, cancel: &cancel };
@@ -186,7 +186,7 @@ impl Hands<'_> {
             Work::Attributes(attributes) => attributes.mode.filter(|_| now.is_some()),
             Work::Remove | Work::Link(_) | Work::Directory(_) => None,
         };
-        look.is_unkept(then.or(now).unwrap_or(0o644), now)
+        look.is_unrecorded(then.or(now).unwrap_or(0o644), now)
     }
 
     /// Makes the declared backup copy of a file that is about to be replaced or removed.
@@ -249,7 +249,7 @@ impl Hands<'_> {
         let cancel = CancellationToken::new();
         let (file, files, want) = (self.file, self.files(), Want::Regular(content));
         let look = Look { file, files, spot, want, cancel: &cancel };
-        let secret = look.is_unkept(mode, found.map(|seen| seen.mode));
+        let secret = look.is_unrecorded(mode, found.map(|seen| seen.mode));
         let validation = Validation {
             host: self.host,
             permit: self.permit,

@@ -40,11 +40,11 @@ impl Rejection {
     pub(in crate::kinds::file) fn fault(self, path: &Path) -> Fault {
         match self {
             Self::Revoked => crate::permit::Revoked.into(),
-            Self::NotRun(trouble) => Fault::refused(trouble),
+            Self::NotRun(failure) => Fault::refused(failure),
             Self::Rejected { how, lines } => {
-                let mut trouble = said("write", path, &how);
-                trouble.what.push_str(&lines);
-                Fault::refused(trouble.hint("the old content is unchanged"))
+                let mut failure = said("write", path, &how);
+                failure.what.push_str(&lines);
+                Fault::refused(failure.hint("the old content is unchanged"))
             }
         }
     }
@@ -73,10 +73,10 @@ impl Validation<'_> {
         }
         let argv = self.command.call(files);
         let command = Command { argv, timeout: Some(TIMEOUT), judged: true, ..Command::default() };
-        let finished = self.host.query_here(&command, self.permit).map_err(|mut trouble| {
-            trouble.what.insert_str(0, "validate: ");
+        let finished = self.host.query_here(&command, self.permit).map_err(|mut failure| {
+            failure.what.insert_str(0, "validate: ");
             // The program may be installed later, which gives no event.
-            Rejection::NotRun(trouble.passing())
+            Rejection::NotRun(failure.passing())
         })?;
         let how = match finished.end {
             End::Exited(0) => return Ok(()),

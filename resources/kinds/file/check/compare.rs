@@ -133,8 +133,8 @@ impl Look<'_> {
     fn unrecorded_content(&self, seen: &EntryStat) -> Option<Difference> {
         let holds = seen.kind == FileType::RegularFile && seen.size > 0;
         let is_kept = self.file.rare().backup.is_some();
-        let is_unkept = self.is_unkept(seen.mode, Some(seen.mode));
-        (holds && !is_kept && is_unkept).then(diff::unrecorded_content)
+        let is_unrecorded = self.is_unrecorded(seen.mode, Some(seen.mode));
+        (holds && !is_kept && is_unrecorded).then(diff::unrecorded_content)
     }
 
     fn refuse(&self, doing: &str, why: &str) -> Fault {
@@ -396,7 +396,7 @@ impl Look<'_> {
 
     /// Returns true if the history must not store the content. A declared `sensitive: false` overrides the mode.
     /// A leftover under a temporary name of this program may contain anything, so it is never stored.
-    pub(in crate::kinds::file) fn is_unkept(&self, mode: u32, now: Option<u32>) -> bool {
+    pub(in crate::kinds::file) fn is_unrecorded(&self, mode: u32, now: Option<u32>) -> bool {
         if is_temporary(self.spot.name()) {
             return true;
         }

@@ -40,7 +40,7 @@ impl File {
                 replaces: found.premise.top.as_ref().is_some_and(Plan::replaces),
                 premise: Box::new(found.premise),
             }),
-            Err(trouble) => CheckResult::Unknown(trouble),
+            Err(failure) => CheckResult::Unknown(failure),
         }
     }
 
@@ -61,7 +61,7 @@ impl File {
             Ok(_) => Err(said("restore", &self.path, "the former secret is not stored").hint(
                 "`steadfast forget` of its sender makes a new secret; `saved: true` stores it",
             )),
-            Err(fault) => Err(files.trouble(fault, &self.path)),
+            Err(fault) => Err(files.failure(fault, &self.path)),
         }
     }
 
@@ -86,7 +86,7 @@ impl File {
                     return Ok(found);
                 }
                 Err(fault) if matches!(fault.why, Why::Moved) && looks < LOOKS => looks += 1,
-                Err(fault) => return Err(files.trouble(fault, &self.path)),
+                Err(fault) => return Err(files.failure(fault, &self.path)),
             }
         }
     }

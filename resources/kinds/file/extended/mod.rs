@@ -134,22 +134,22 @@ impl ExtendedFile {
     async fn look(&self, host: &Host, ask: CheckRequest) -> CheckResult {
         let plain = CheckRequest { cancel: ask.cancel.clone(), ..CheckRequest::default() };
         let file = match self.file.check(host, ask).await {
-            CheckResult::Unknown(trouble) => return CheckResult::Unknown(trouble),
+            CheckResult::Unknown(failure) => return CheckResult::Unknown(failure),
             CheckResult::Same => None,
             CheckResult::Differs(change) => Some(change),
         };
         // A change of owner or group clears the capabilities.
         let is_handed = file.iter().flat_map(|change| &change.differences);
         let is_handed = is_handed.into_iter().any(|it| matches!(it.aspect, "owner" | "group"));
-        if let Err(trouble) = self.attributes.set().guard_capabilities(host.files(), is_handed) {
-            return CheckResult::Unknown(trouble);
+        if let Err(failure) = self.attributes.set().guard_capabilities(host.files(), is_handed) {
+            return CheckResult::Unknown(failure);
         }
         let own = match self.attributes.check(host, plain).await {
             CheckResult::Differs(change) => Some(change),
             CheckResult::Same => None,
             // The change of the file may remove the cause.
             CheckResult::Unknown(_) if file.is_some() => None,
-            CheckResult::Unknown(trouble) => return CheckResult::Unknown(trouble),
+            CheckResult::Unknown(failure) => return CheckResult::Unknown(failure),
         };
         match (file, own) {
             (None, None) => CheckResult::Same,
@@ -200,7 +200,7 @@ impl ExtendedFile {
             }
             let outcome = match self.attributes.check(host, CheckRequest::default()).await {
                 CheckResult::Same => Outcome::Unchanged,
-                CheckResult::Unknown(trouble) => Outcome::Failed { trouble, touched: false },
+                CheckResult::Unknown(failure) => Outcome::Failed { failure, touched: false },
                 CheckResult::Differs(change) => self.attributes.apply(host, permit, change).await,
             };
             let is_touched =
@@ -230,8 +230,8 @@ impl ExtendedFile {
 /// Returns the outcome of a step after steps that were done.
 fn after(outcome: Outcome, done: &[String]) -> Outcome {
     match outcome {
-        Outcome::Failed { trouble, touched } => {
-            Outcome::Failed { trouble, touched: touched || !done.is_empty() }
+        Outcome::Failed { failure, touched } => {
+            Outcome::Failed { failure, touched: touched || !done.is_empty() }
         }
         other => other,
     }

@@ -98,14 +98,14 @@ impl ExtendedSet {
         let Some(spot) = files.open_entry(&self.path)? else { return Ok(None) };
         let Some(seen) = spot.look()? else { return Ok(None) };
         if !matches!(seen.kind, FileType::RegularFile | FileType::Directory) {
-            let trouble = said("read attributes of", &self.path, "no file and no directory");
-            return Err(Fault::refused(trouble.hint("remove the object at the path")));
+            let failure = said("read attributes of", &self.path, "no file and no directory");
+            return Err(Fault::refused(failure.hint("remove the object at the path")));
         }
         Ok(Some((seen, spot.extended(&seen)?)))
     }
 
     fn values(&self, files: &Files) -> Result<FieldValues, Failure> {
-        let found = self.look(files).map_err(|fault| files.trouble(fault, &self.path))?;
+        let found = self.look(files).map_err(|fault| files.failure(fault, &self.path))?;
         let Some((_, found)) = found else {
             if self.is_undo {
                 return Ok(self.wanted());
@@ -155,7 +155,7 @@ impl ExtendedSet {
             }
             files.guard_privileges(&spot, &seen, None)
         };
-        judge().map_err(|fault| files.trouble(fault, &self.path))
+        judge().map_err(|fault| files.failure(fault, &self.path))
     }
 
     fn change(
@@ -167,7 +167,7 @@ impl ExtendedSet {
         let numbered = self.numbered(files).map_err(WriteFailure::untouched)?;
         self.put(files, permit, (&numbered, differing)).map_err(|fault| {
             let touched = fault.touched;
-            WriteFailure { trouble: files.trouble(fault, &self.path), touched }
+            WriteFailure { failure: files.failure(fault, &self.path), touched }
         })
     }
 

@@ -36,7 +36,7 @@ impl TreeFaults {
         let more = self.count - self.first.len();
         let told = self.first.into_iter();
         let mut lines: Vec<String> = told
-            .map(|(path, fault)| files.trouble(fault, &path).what.replace('\n', ": "))
+            .map(|(path, fault)| files.failure(fault, &path).what.replace('\n', ": "))
             .collect();
         if more > 0 {
             lines.push(format!("and {more} more"));
@@ -55,16 +55,16 @@ impl TreeFaults {
         if self.count == 1 {
             let (path, fault) = self.first.pop()?;
             let touched = fault.touched;
-            return Some(Fault::refused(files.trouble(fault, &path)).after(touched));
+            return Some(Fault::refused(files.failure(fault, &path)).after(touched));
         }
         let (count, touched) = (self.count, self.first.iter().any(|(_, fault)| fault.touched));
-        let mut trouble =
+        let mut failure =
             said("hold all below", top, &format!("{count} objects in the tree failed"));
         for line in self.lines(files) {
-            trouble.what.push_str(&format!("\n{line}"));
+            failure.what.push_str(&format!("\n{line}"));
         }
         let hint = format!("the rest of {} is managed", printable(top));
-        Some(Fault::refused(Failure { hint: Some(hint), ..trouble }).after(touched))
+        Some(Fault::refused(Failure { hint: Some(hint), ..failure }).after(touched))
     }
 }
 
@@ -84,9 +84,9 @@ mod tests {
             let fault = Fault::refused(said("change", &path, "no"));
             faults.note(&path, fault).expect("the walk goes on");
         }
-        let trouble = files.trouble(faults.into_fault(&files, top).expect("some"), top);
-        let lines: Vec<&str> = trouble.what.lines().collect();
-        assert_eq!(lines.len(), 12, "{trouble}");
+        let failure = files.failure(faults.into_fault(&files, top).expect("some"), top);
+        let lines: Vec<&str> = failure.what.lines().collect();
+        assert_eq!(lines.len(), 12, "{failure}");
         assert_eq!(lines[0], "cannot hold all below /top: 25 objects in the tree failed");
         assert_eq!(lines[10], "cannot change /top/9: no");
         assert_eq!(lines[11], "and 15 more");
@@ -99,7 +99,7 @@ mod tests {
         faults.note(top, Fault::refused(said("change", top, "no"))).expect("the walk goes on");
         assert!(matches!(faults.note(top, Revoked.into()), Err(Fault { why: Why::Revoked, .. })));
         let fault = faults.into_fault(&files, top).expect("one");
-        assert_eq!(files.trouble(fault, top).what, "cannot change /top: no");
+        assert_eq!(files.failure(fault, top).what, "cannot change /top: no");
         assert!(TreeFaults::default().into_fault(&files, top).is_none());
     }
 

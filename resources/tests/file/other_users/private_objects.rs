@@ -46,8 +46,8 @@ fn a_users_private_file_that_another_user_moved_is_shown_to_nobody() {
     for given in [("owner", "games"), ("mode", "u=rwX,go=rX")] {
         let tree = [given, ("recurse", "true")];
         let outcome = hold(&host, &file(slash(&home), &tree));
-        let Outcome::Failed { trouble, .. } = outcome else { panic!("{outcome:?}") };
-        assert!(trouble.to_string().contains(REFUSAL), "{trouble}");
+        let Outcome::Failed { failure, .. } = outcome else { panic!("{outcome:?}") };
+        assert!(failure.to_string().contains(REFUSAL), "{failure}");
     }
     let undo = |uid| {
         let permit = permit(&CancellationToken::new());

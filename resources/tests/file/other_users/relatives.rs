@@ -271,10 +271,10 @@ impl Cell {
                 hold(&host, &file(&self.path, &[&root[..], &given].concat()))
             }
             Takeover::Restore => self.undo(&host, 0o640, PriorContent::Bytes(THEIRS.into())),
-            Takeover::Undo => self.undo(&host, 0o640, PriorContent::Unkept(NotRecorded::Same)),
+            Takeover::Undo => self.undo(&host, 0o640, PriorContent::NotRecorded(NotRecorded::Same)),
             Takeover::UndoSetUid => {
                 let mode = 0o4000 | mode(&self.path);
-                self.undo(&host, mode, PriorContent::Unkept(NotRecorded::Same))
+                self.undo(&host, mode, PriorContent::NotRecorded(NotRecorded::Same))
             }
             Takeover::Capabilities => with(&[("mode", "0755"), ("capabilities", "cap_net_raw=ep")]),
         }
@@ -308,7 +308,7 @@ impl Cell {
             Ok(done) => Outcome::Changed(done.iter().map(|word| (*word).to_owned()).collect()),
             Err(fault) => {
                 let touched = fault.touched;
-                Outcome::Failed { trouble: host.files().trouble(fault, &self.path), touched }
+                Outcome::Failed { failure: host.files().failure(fault, &self.path), touched }
             }
         }
     }

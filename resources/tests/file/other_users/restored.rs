@@ -144,7 +144,7 @@ fn a_set_id_bit_returns_only_with_the_recorded_content() {
         chown(&path, Some(uid), Some(gid)).unwrap();
         chmod(&path, now);
         let is_restored = content.is_some();
-        let content = content.unwrap_or(PriorContent::Unkept(NotRecorded::Same));
+        let content = content.unwrap_or(PriorContent::NotRecorded(NotRecorded::Same));
         let former = PriorState::Thing(PriorEntry {
             shape: PriorShape::File(1, content),
             mode: before,

@@ -421,7 +421,7 @@ fn protected_directories_and_mounts_are_not_removed_even_by_force() {
 
 fn refused_or_words(host: &Host, path: &Path, given: &[(&str, &str)]) -> String {
     match hold(host, &file(path, given)) {
-        Outcome::Failed { trouble, .. } => trouble.what,
+        Outcome::Failed { failure, .. } => failure.what,
         other => format!("{other:?}"),
     }
 }

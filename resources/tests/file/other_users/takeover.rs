@@ -371,7 +371,7 @@ fn a_second_name_of_any_object_but_a_directory_is_refused() {
 pub(crate) fn prior(uid: u32, mode: u32, content: Option<&str>) -> PriorState {
     let content = match content {
         Some(text) => PriorContent::Bytes(text.into()),
-        None => PriorContent::Unkept(NotRecorded::Same),
+        None => PriorContent::NotRecorded(NotRecorded::Same),
     };
     let shape = PriorShape::File(1, content);
     PriorState::Thing(PriorEntry {

@@ -79,11 +79,11 @@ fn converge(host: &Host, resource: &Arc<dyn Resource>) -> Vec<String> {
 fn failure(host: &Host, resource: &Arc<dyn Resource>) -> String {
     let permit = support::permit(&CancellationToken::new());
     match apply(host, resource, &permit) {
-        Outcome::Failed { trouble, touched } => {
-            assert!(trouble.what.lines().next().unwrap().chars().count() <= 100, "{trouble}");
+        Outcome::Failed { failure, touched } => {
+            assert!(failure.what.lines().next().unwrap().chars().count() <= 100, "{failure}");
             let state = if touched { "touched" } else { "untouched" };
-            let passes = if trouble.passes { " passing" } else { "" };
-            format!("{state}{passes}: {} ({})", trouble.what, trouble.hint.expect("a hint"))
+            let passes = if failure.passes { " passing" } else { "" };
+            format!("{state}{passes}: {} ({})", failure.what, failure.hint.expect("a hint"))
         }
         other => panic!("expected a failure, found {other:?}"),
     }

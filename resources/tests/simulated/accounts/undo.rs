@@ -90,8 +90,8 @@ fn a_created_home_is_removed_with_its_user() {
     let made = [value("state", None, Some("exists")), value("home", None, Some("exists"))];
     let undo = KindSet::of_this_build().restoring("user[zoe]", &made).expect("an undo");
     machine.write("/home/zoe/work", "mine").expect("written");
-    let CheckResult::Unknown(trouble) = check(&host, &undo.resource) else { panic!("foreign") };
-    assert!(trouble.what.contains("changed or added: work"), "{trouble}");
+    let CheckResult::Unknown(failure) = check(&host, &undo.resource) else { panic!("foreign") };
+    assert!(failure.what.contains("changed or added: work"), "{failure}");
     assert!(row(&machine, "/etc/passwd", "zoe").is_some());
     machine.remove("/home/zoe/work").expect("removed");
     converge(&host, &undo.resource);

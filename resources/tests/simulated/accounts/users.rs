@@ -199,7 +199,7 @@ fn a_missing_table_is_a_failure_with_its_path() {
     let _entered = machine.enter();
     machine.remove("/etc/passwd").expect("removed");
     match check(&Host::default(), &good("user", "eve", &[])) {
-        CheckResult::Unknown(trouble) => assert!(trouble.what.contains("/etc/passwd"), "{trouble}"),
+        CheckResult::Unknown(failure) => assert!(failure.what.contains("/etc/passwd"), "{failure}"),
         other => panic!("expected a failure, found {other:?}"),
     }
 }
