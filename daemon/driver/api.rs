@@ -160,13 +160,13 @@ pub const END_RECORD_PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct DriverExit {
     /// The final status of each vertex.
-    pub standings: Vec<FinalStatus>,
+    pub final_statuses: Vec<FinalStatus>,
     /// Differences that the final check found on resources that this driver had changed (one-shot only).
-    pub moved: Vec<(String, Vec<Difference>)>,
+    pub changed_after_apply: Vec<(String, Vec<Difference>)>,
     /// The number of vertices that were changed.
     pub changed: u32,
     /// The reason for the rejection of the graph (one-shot only).
-    pub refused: Option<String>,
+    pub rejection: Option<String>,
     /// The time waited for an end record that could not be written (at most [`END_RECORD_PATIENCE`]), and the reason,
     /// if the driver gave up for it (one-shot only).
     pub write_failure: Option<(Duration, String)>,

@@ -18,9 +18,9 @@ impl Driver {
 
     /// Closes the watches and the journal, and returns the result.
     pub(super) fn finish(mut self) -> DriverExit {
-        let moved = self.one_shot.take_differences();
+        let changed_after_apply = self.one_shot.take_differences();
         let changed = std::mem::take(&mut self.one_shot.changed);
-        let standings = self
+        let final_statuses = self
             .graph
             .ids()
             .filter_map(|id| {
@@ -35,7 +35,7 @@ impl Driver {
             })
             .collect();
         let converged = self.engine.is_converged();
-        let refused = self.one_shot.rejection.take();
+        let rejection = self.one_shot.rejection.take();
         let (broken, mut leftover) = std::mem::replace(&mut self.mode, DriverMode::Running).end();
         let write_failure = self.journal.given_up();
         self.watches.end();
@@ -47,10 +47,10 @@ impl Driver {
             leave_to_the_kernel(self);
         }
         DriverExit {
-            standings,
-            moved,
+            final_statuses,
+            changed_after_apply,
             changed: u32::try_from(changed.len()).unwrap_or(u32::MAX),
-            refused,
+            rejection,
             write_failure,
             converged,
             broken,

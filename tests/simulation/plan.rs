@@ -228,7 +228,7 @@ async fn case(drawn: (u64, Kinds), folder: &Path, sights: &mut Seen) -> Vec<Stri
     note_steps(&planned.1, sights);
     places.note(&shape);
     let not_planned = untold(&planned.2);
-    if planned.2.refused.is_none() {
+    if planned.2.rejection.is_none() {
         wrong.extend(places.unnamed((&planned.1, &not_planned), &shape, &case.kept));
     }
     let moves = case.chance.percent(40);
@@ -278,10 +278,10 @@ impl Case<'_> {
         let owed_before = owed(&self.kept, shape);
         let (deeds, applied) = self.apply(shape, guard).await;
         let owed_after = owed(&self.kept, shape);
-        if planned.refused != applied.refused {
-            wrong.push(format!("{:?} was planned, and {:?}", planned.refused, applied.refused));
+        if planned.rejection != applied.rejection {
+            wrong.push(format!("{:?} was planned, and {:?}", planned.rejection, applied.rejection));
         }
-        if applied.refused.is_some() {
+        if applied.rejection.is_some() {
             sights.note("refused, for something is protected", 1);
             let all = deeds.changed.keys();
             wrong.extend(all.map(|name| format!("{name}: changed by a graph that is refused")));

@@ -188,7 +188,7 @@ fn read_graph(
 /// Returns true if another round may follow: this one was neither stopped nor aborted.
 fn may_go_on(finished: &DriverExit, relay: &StopRelay) -> bool {
     let is_aborted =
-        finished.refused.is_some() || finished.write_failure.is_some() || finished.broken.is_some();
+        finished.rejection.is_some() || finished.write_failure.is_some() || finished.broken.is_some();
     !is_aborted && !relay.is_stopped()
 }
 
@@ -200,7 +200,7 @@ fn as_asked(loaded: LoadedGraph, args: &Apply) -> LoadedGraph {
 /// Returns the class and the message of the event that ends this apply.
 fn end_of_run(finished: &DriverExit) -> (&'static str, String) {
     let verdict = ApplySummary::of(finished);
-    let (class, how) = if finished.write_failure.is_some() || finished.refused.is_some() {
+    let (class, how) = if finished.write_failure.is_some() || finished.rejection.is_some() {
         ("failed", "aborted")
     } else if verdict.is_bad() {
         ("failed", "not all resources are converged")
@@ -231,7 +231,7 @@ fn given_up(finished: &DriverExit) -> Option<Exit> {
         output::error(what, Some(hint));
         return Some(Exit::State);
     }
-    if let Some(why) = &finished.refused {
+    if let Some(why) = &finished.rejection {
         return Some(plan_report::reject_graph(why));
     }
     None
@@ -283,12 +283,12 @@ struct ApplySummary {
 impl ApplySummary {
     fn of(finished: &DriverExit) -> Self {
         let mut sum = Self {
-            total: finished.standings.len(),
+            total: finished.final_statuses.len(),
             changed: finished.changed as usize,
-            moved: finished.moved.len(),
+            moved: finished.changed_after_apply.len(),
             ..Self::default()
         };
-        for stand in &finished.standings {
+        for stand in &finished.final_statuses {
             match stand.status {
                 VertexStatus::Settled => {}
                 VertexStatus::Failed | VertexStatus::Delayed(_) | VertexStatus::Stuck(..) => {
@@ -307,7 +307,7 @@ impl ApplySummary {
     }
 
     fn print(self, graph: &str, finished: &DriverExit, took: Duration) {
-        for (name, differences) in &finished.moved {
+        for (name, differences) in &finished.changed_after_apply {
             let aspects: Vec<_> = differences.iter().map(|d| d.aspect).collect();
             print(format!(
                 "changed_after_apply {}: differs again after the apply: {}",
@@ -315,7 +315,7 @@ impl ApplySummary {
                 aspects.join(", ")
             ));
         }
-        for stand in finished.standings.iter().filter(|s| !s.waits_for.is_empty()) {
+        for stand in finished.final_statuses.iter().filter(|s| !s.waits_for.is_empty()) {
             let whom: Vec<&str> = stand.waits_for.iter().map(String::as_str).collect();
             print(format!("waiting {}: for {}", plain(&stand.identity), list(&whom)));
         }
@@ -333,7 +333,7 @@ impl ApplySummary {
 
     fn to_json(self, graph: &str, finished: &DriverExit, took: Duration) -> serde_json::Value {
         let resources: Vec<_> = finished
-            .standings
+            .final_statuses
             .iter()
             .map(|stand| {
                 json!({
@@ -353,7 +353,7 @@ impl ApplySummary {
             "failed": self.failed,
             "waiting": self.waiting,
             "held": self.held,
-            "changed_after_apply": finished.moved.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+            "changed_after_apply": finished.changed_after_apply.iter().map(|(name, _)| name).collect::<Vec<_>>(),
             "seconds": took.as_secs_f64(),
             "resources": resources,
         })

@@ -44,7 +44,7 @@ pub(in crate::cli) fn find(
     let parts =
         DriverDeps { host, key, journal, recalled, history, read_only: None, kinds, observer };
     let finished = runtime.block_on(one_shot::drive(parts, (loaded, from), None, None));
-    if let Some(why) = &finished.refused {
+    if let Some(why) = &finished.rejection {
         return Err(reject_graph(why));
     }
     let mut found = Found::new(graph, &order, &steps, finished);
@@ -104,9 +104,9 @@ impl Found {
         steps: &StepCollector,
         finished: DriverExit,
     ) -> Self {
-        let total = finished.standings.len();
+        let total = finished.final_statuses.len();
         let failed = finished
-            .standings
+            .final_statuses
             .into_iter()
             .filter_map(|stand| {
                 let (why, hint) = match stand.status {

@@ -38,7 +38,7 @@ impl Observer for Done {
 /// Returns the resources with an unknown result: those that failed, and those after a failed one.
 pub(crate) fn untold(finished: &DriverExit) -> BTreeSet<&str> {
     let ill = finished
-        .standings
+        .final_statuses
         .iter()
         .filter(|stand| !matches!(stand.status, VertexStatus::Settled | VertexStatus::Held(_)));
     ill.map(|stand| stand.identity.as_str()).collect()
