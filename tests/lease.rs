@@ -113,7 +113,7 @@ impl Lease for Scripted {
     }
 }
 
-async fn hold(
+async fn state_lock(
     answers: impl IntoIterator<Item = Next>,
     long: Duration,
 ) -> (Result<(), LeaseLost>, LeaseStatus, Story) {
@@ -127,10 +127,10 @@ async fn hold_this(
     long: Duration,
 ) -> (Result<(), LeaseLost>, LeaseStatus, Story) {
     let (standing, stop) = (watch::Sender::default(), CancellationToken::new());
-    let ending = stop.clone();
+    let shutdown = stop.clone();
     let watcher = tokio::spawn(async move {
         tokio::time::sleep(long).await;
-        ending.cancel();
+        shutdown.cancel();
     });
     let kept = keep(&mut lease, &standing, &stop, pending::<()>).await;
     watcher.abort();
@@ -141,7 +141,7 @@ async fn hold_this(
 /// C-3, C-5, C-8: a lease is renewed at half its lifetime, not earlier and once; it is released at the end.
 #[tokio::test(start_paused = true)]
 async fn it_is_renewed_at_half_its_life() {
-    let (kept, standing, story) = hold([], Duration::from_secs(195)).await;
+    let (kept, standing, story) = state_lock([], Duration::from_secs(195)).await;
     assert!(kept.is_ok());
     assert_eq!(held(&standing), 1);
     assert_eq!(story.renewals, [40, 80, 120, 160].map(Duration::from_secs));
@@ -152,7 +152,7 @@ async fn it_is_renewed_at_half_its_life() {
 #[tokio::test(start_paused = true)]
 async fn a_fault_that_passes_loses_nothing() {
     let answers = [Next::Fails, Next::Hangs, Next::Fails, Next::Well];
-    let (kept, standing, story) = hold(answers, Duration::from_secs(100)).await;
+    let (kept, standing, story) = state_lock(answers, Duration::from_secs(100)).await;
     assert!(kept.is_ok());
     assert_eq!(held(&standing), 1);
     // A hung renewal is cancelled when the next check is due.
@@ -163,11 +163,11 @@ async fn a_fault_that_passes_loses_nothing() {
 /// C-4: the end of the lifetime, or another holder's claim, ends the lease with a reason.
 #[tokio::test(start_paused = true)]
 async fn a_lost_lease_stays_lost() {
-    let (kept, standing, story) = hold([Next::Well, Next::Taken], Duration::MAX / 4).await;
+    let (kept, standing, story) = state_lock([Next::Well, Next::Taken], Duration::MAX / 4).await;
     assert!(matches!(kept, Err(LeaseLost::Lost(why)) if why == "taken"));
     assert_eq!((standing, story.released), (LeaseStatus::Lost("taken".to_owned()), None));
 
-    let (kept, standing, story) = hold([Next::Fails; 20], Duration::MAX / 4).await;
+    let (kept, standing, story) = state_lock([Next::Fails; 20], Duration::MAX / 4).await;
     assert!(matches!(kept, Err(LeaseLost::Lost(_))));
     assert_eq!(standing, LeaseStatus::Lost("no route".to_owned()));
     let last = *story.renewals.last().expect("tried");
@@ -282,7 +282,7 @@ async fn a_stop_waits_for_no_answer() {
     assert_eq!(began.elapsed(), Duration::from_secs(3));
 
     let began = Instant::now();
-    let (kept, _, story) = hold([Next::Hangs], Duration::from_secs(43)).await;
+    let (kept, _, story) = state_lock([Next::Hangs], Duration::from_secs(43)).await;
     assert!(kept.is_ok());
     assert_eq!((story.renewals.len(), story.released), (1, Some(1)));
     assert_eq!(began.elapsed(), Duration::from_secs(43));
@@ -390,7 +390,7 @@ async fn random_faults_that_pass_lose_nothing() {
             let fault = |n| if (seed >> (40 + n)) & 1 == 0 { Next::Fails } else { Next::Hangs };
             answers.extend((0..faults).map(fault).chain([Next::Well]));
         }
-        let (kept, standing, _) = hold(answers, LIFETIME * 16).await;
+        let (kept, standing, _) = state_lock(answers, LIFETIME * 16).await;
         assert!(kept.is_ok());
         assert_eq!(held(&standing), 1);
     }

@@ -21,7 +21,7 @@ pub(super) struct OfflineCommand {
     recording: Recording,
     directory: PathBuf,
     /// The lock; the last field, so that it is dropped last.
-    hold: Arc<StateLock>,
+    state_lock: Arc<StateLock>,
 }
 
 impl OfflineCommand {
@@ -31,21 +31,21 @@ impl OfflineCommand {
     /// [`StoreError`] if the directory is locked or untrusted.
     pub(super) fn take(command: &'static str, directory: &Path) -> Result<Self, StoreError> {
         state_dir::judge(directory)?;
-        let hold = Arc::new(StateLock::take(directory)?);
+        let state_lock = Arc::new(StateLock::take(directory)?);
         // A short command deletes no events: the daemon determines the limits of the log.
         let recording = Recording::new(command, directory.to_owned(), Retention::ENDLESS);
         let (told, directory) = (AtomicUsize::new(0), directory.to_owned());
-        Ok(Self { command, told, recording, directory, hold })
+        Ok(Self { command, told, recording, directory, state_lock })
     }
 
     /// Returns the lock.
-    pub(super) fn hold(&self) -> Arc<StateLock> {
-        Arc::clone(&self.hold)
+    pub(super) fn state_lock(&self) -> Arc<StateLock> {
+        Arc::clone(&self.state_lock)
     }
 
     /// Opens the store; repaired records are logged and recorded. A state without its key is damaged.
     pub(super) fn store(&self) -> Result<SqliteStore, StoreError> {
-        let store = SqliteStore::open_held(self.hold(), self.readers())?;
+        let store = SqliteStore::open_held(self.state_lock(), self.readers())?;
         SqliteStore::key(&self.directory)?;
         Ok(store)
     }

@@ -39,8 +39,8 @@ pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
         Err(exit) => return exit,
     };
     let (converged, seen) = watch::channel(false);
-    let (teller, stream) = events::stream();
-    let own = teller.clone();
+    let (publisher, stream) = events::stream();
+    let own = publisher.clone();
     let address = match &args.socket {
         Some(path) => Address::at(path.clone()),
         None => Address::usual(args.state.state_dir.as_deref(), &state_dir::directory(None)),
@@ -60,7 +60,7 @@ pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
                 journal: LogObserver::new(form),
                 notifier: sd_notify::Notifier::new(),
                 converged: converged.clone(),
-                teller: teller.clone(),
+                publisher: publisher.clone(),
             })
         }),
         events: (own, stream),
@@ -71,7 +71,7 @@ pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
         socket: (address, args.socket_group),
         until_converged: args.converged_timeout.map(|s| (seen, Duration::from_secs(s))),
     };
-    super::on_runtime(|runtime| match runtime.block_on(workers::hold(setup)) {
+    super::on_runtime(|runtime| match runtime.block_on(workers::run_daemon(setup)) {
         Ok(ended) => verdict(&ended),
         Err(why) => {
             output::error(format!("cannot start: {why}"), None);
@@ -185,7 +185,7 @@ struct DaemonObserver {
     journal: LogObserver,
     notifier: sd_notify::Notifier,
     converged: watch::Sender<bool>,
-    teller: Publisher,
+    publisher: Publisher,
 }
 
 impl DaemonObserver {
@@ -209,7 +209,7 @@ impl Observer for DaemonObserver {
         self.notifier.hear(news);
         if let Some(event) = news.to_event() {
             self.journal.log_event(news, &event);
-            self.teller.publish(event);
+            self.publisher.publish(event);
         }
     }
 }

@@ -68,10 +68,10 @@ fn open(directory: &Path) -> Result<(Box<dyn Store>, StoredState), Exit> {
 fn read(directory: &Path) -> Opened {
     // The lock file names its owner only after the first write: most commands write nothing.
     judge(directory)?;
-    let hold = Arc::new(StateLock::take_unsaid(directory)?);
+    let state_lock = Arc::new(StateLock::take_unsaid(directory)?);
     log_ended_orphans(&end_orphaned_commands(directory));
     let readers = readers(KindSet::of_this_build(), |event, line| tracing::warn!(event, "{line}"));
-    let mut store = SqliteStore::open_later(hold, readers)?;
+    let mut store = SqliteStore::open_later(state_lock, readers)?;
     let key = Some(SqliteStore::key(directory)?);
     let recalled = StoredState { key, ..store.recall()? };
     Ok((store, recalled))

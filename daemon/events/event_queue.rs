@@ -297,7 +297,7 @@ impl Stream {
 
     /// Returns the publishing side of the stream.
     #[must_use]
-    pub fn teller(&self) -> Publisher {
+    pub fn publisher(&self) -> Publisher {
         Publisher { shared: Arc::clone(&self.shared) }
     }
 

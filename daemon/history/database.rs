@@ -156,7 +156,7 @@ impl Book {
     fn connect(path: &Path, key: StateKey, limits: Limits) -> Result<Self, Fault> {
         let (mut connection, version) = store::open(path, &LAYOUT)?;
         connection.execute_batch("PRAGMA auto_vacuum=INCREMENTAL")?;
-        store::hold(&connection)?;
+        store::make_durable(&connection)?;
         if version < SCHEMA {
             let transaction = connection.transaction()?;
             if version == 0 {

@@ -202,7 +202,7 @@ pub(crate) fn open(path: &Path, layout: &Layout) -> Result<(Connection, i64), Fa
 }
 
 /// Configures a connection so that every commit is durable when it returns.
-pub(crate) fn hold(connection: &Connection) -> Result<(), Fault> {
+pub(crate) fn make_durable(connection: &Connection) -> Result<(), Fault> {
     let mode: String = connection.query_row("PRAGMA journal_mode=WAL", (), |row| row.get(0))?;
     if mode != "wal" {
         return Err(Fault::Refused(format!(
@@ -427,7 +427,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("some.db");
         let writer = Connection::open(&path).expect("opened");
-        hold(&writer).expect("held");
+        make_durable(&writer).expect("held");
         writer.execute_batch("CREATE TABLE t (n); INSERT INTO t VALUES (0)").expect("written");
         let of = |open: &Connection| open.query_row("SELECT n FROM t", (), |row| row.get(0));
         let read = read(&path, |open| {
@@ -446,7 +446,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("some.db");
         let open = Connection::open(&path).expect("opened");
-        hold(&open).expect("held");
+        make_durable(&open).expect("held");
         open.execute_batch("CREATE TABLE t (n)").expect("written");
         let log = with_suffix(&path, "-wal");
         let whole = std::fs::read(&log).expect("a log");

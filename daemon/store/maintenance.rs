@@ -33,12 +33,12 @@ pub fn inbox(state_directory: &Path) -> PathBuf {
 pub fn maintain_state(
     what: Maintenance,
     directory: &Path,
-    hold: Arc<StateLock>,
+    state_lock: Arc<StateLock>,
     readers: RecordReaders,
 ) -> Result<Vec<String>, String> {
     let words = |error: StoreError| error.to_string();
-    let mended = match what {
-        Maintenance::Repair => SqliteStore::repair(hold, readers).map_err(words)?,
+    let repaired = match what {
+        Maintenance::Repair => SqliteStore::repair(state_lock, readers).map_err(words)?,
         Maintenance::Import => {
             let path = inbox(directory);
             let text = std::fs::read_to_string(&path)
@@ -49,18 +49,19 @@ pub fn maintain_state(
             let Imported { recalled: new, machine } = new;
             let recalled = StoredState { pause: pause.or_else(|| new.pause.clone()), ..new };
             let new = Imported { recalled, machine };
-            let mended = SqliteStore::import(&hold, new, &readers).map_err(words)?;
+            let repaired = SqliteStore::import(&state_lock, new, &readers).map_err(words)?;
             if let Err(error) = std::fs::remove_file(&path) {
                 tracing::debug!(%error, "the imported file could not be removed");
             }
-            mended
+            repaired
         }
     };
-    Ok(in_words(&mended))
+    Ok(in_words(&repaired))
 }
 
-fn in_words(mended: &RepairReport) -> Vec<String> {
-    let mut lines = mended.lines().to_vec();
-    lines.extend(mended.copy().map(|copy| format!("backup of the old state: {}", copy.display())));
+fn in_words(repaired: &RepairReport) -> Vec<String> {
+    let mut lines = repaired.lines().to_vec();
+    lines
+        .extend(repaired.copy().map(|copy| format!("backup of the old state: {}", copy.display())));
     lines
 }

@@ -121,9 +121,9 @@ impl StateLock {
     ///
     /// Returns an error at once if another daemon holds the directory.
     pub fn take(directory: &Path) -> Result<Self, StoreError> {
-        let hold = Self::take_unsaid(directory)?;
-        hold.name();
-        Ok(hold)
+        let state_lock = Self::take_unsaid(directory)?;
+        state_lock.name();
+        Ok(state_lock)
     }
 
     /// Locks a state directory without a note in the lock file: for callers that may have nothing to write. The note is
@@ -134,9 +134,9 @@ impl StateLock {
     /// Returns an error at once if another daemon holds the directory.
     pub fn take_unsaid(directory: &Path) -> Result<Self, StoreError> {
         prepare(directory)?;
-        let hold = lock(directory)?;
+        let state_lock = lock(directory)?;
         modes::narrow_all(directory);
-        Ok(hold)
+        Ok(state_lock)
     }
 
     /// Writes the owner into the lock file. A full disk is no error: the lock is valid, only its owner is unknown.

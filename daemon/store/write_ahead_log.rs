@@ -185,7 +185,7 @@ pub(crate) fn is_emptied(database: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::database::hold;
+    use crate::store::database::make_durable;
 
     fn count(path: &Path) -> i64 {
         let connection = Connection::open(path).expect("opened");
@@ -197,7 +197,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("some.db");
         let open = Connection::open(&path).expect("opened");
-        hold(&open).expect("configured");
+        make_durable(&open).expect("configured");
         open.execute_batch("CREATE TABLE t (n); INSERT INTO t VALUES (1)").expect("written");
         let log = WriteAheadLog::of(&path);
         assert!(!log.save(&open).expect("in place"));
@@ -220,7 +220,7 @@ mod tests {
             let directory = tempfile::tempdir().expect("a directory");
             let path = directory.path().join("some.db");
             let open = Connection::open(&path).expect("opened");
-            hold(&open).expect("configured");
+            make_durable(&open).expect("configured");
             open.execute_batch("CREATE TABLE t (n); INSERT INTO t VALUES (1)").expect("written");
             let mut log = WriteAheadLog::of(&path);
             log.note_commit(&open);
@@ -244,7 +244,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("some.db");
         let open = Connection::open(&path).expect("opened");
-        hold(&open).expect("configured");
+        make_durable(&open).expect("configured");
         open.execute_batch("CREATE TABLE t (n)").expect("written");
         let mut log = WriteAheadLog::of(&path);
         log.note_commit(&open);

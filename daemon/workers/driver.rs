@@ -65,7 +65,7 @@ pub(super) fn driver(shared: &Arc<Shared>) -> Manifold {
                     return if ended.is_ok() { Ok(()) } else { Err(running.broken()) };
                 }
                 () = life.stopping().cancelled() => {
-                    if !shared.ending.is_begun() {
+                    if !shared.shutdown.is_begun() {
                         // Another driver follows and receives the pending requests.
                         inbox.put_first(shared.requests.detach(&inbox));
                     }
@@ -77,8 +77,8 @@ pub(super) fn driver(shared: &Arc<Shared>) -> Manifold {
                 ended = &mut running.ended => {
                     if ended.is_ok() { Ok(()) } else { Err(running.broken()) }
                 }
-                never = cut_off(&inbox, &shared.ending) => match never {},
-                () = hangs(&inbox, &shared.ending) => {
+                never = cut_off(&inbox, &shared.shutdown) => match never {},
+                () = hangs(&inbox, &shared.shutdown) => {
                     let what = "the driver hangs and was abandoned";
                     tracing::error!(event = "stop_timeout", "{what}");
                     Err(Failure::again(what))
@@ -108,12 +108,12 @@ async fn begin(
 
 /// Waits until the driver's loop hangs. The loop also turns while the driver waits for runs that must not be
 /// interrupted. An immediate stop shortens the limit.
-async fn hangs(inbox: &Inbox<DriverEvent>, ending: &Shutdown) {
+async fn hangs(inbox: &Inbox<DriverEvent>, shutdown: &Shutdown) {
     loop {
         let mut answer = ping(inbox);
         let asked = Instant::now();
         loop {
-            let patience = if ending.is_now() { AT_ONCE } else { HANGS };
+            let patience = if shutdown.is_now() { AT_ONCE } else { HANGS };
             match tokio::time::timeout(STEP, &mut answer).await {
                 Ok(Ok(())) => break,
                 // The driver has ended or failed; the worker notices that elsewhere.
@@ -127,8 +127,8 @@ async fn hangs(inbox: &Inbox<DriverEvent>, ending: &Shutdown) {
 }
 
 /// Stops a driver at once when the daemon stops at once, even if the driver no longer accepts requests.
-async fn cut_off(inbox: &Inbox<DriverEvent>, ending: &Shutdown) -> Infallible {
-    ending.at_once().await;
+async fn cut_off(inbox: &Inbox<DriverEvent>, shutdown: &Shutdown) -> Infallible {
+    shutdown.at_once().await;
     inbox.put(DriverEvent::Stop(Duration::ZERO));
     std::future::pending().await
 }

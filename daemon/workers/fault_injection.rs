@@ -15,9 +15,9 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// Returns the time for which a worker may be silent, if a test sets one (in milliseconds).
-pub(super) fn silence() -> Option<Duration> {
-    let silence = std::env::var("STEADFAST_TEST_SILENCE").ok()?;
-    silence.parse().ok().map(Duration::from_millis)
+pub(super) fn heartbeat_limit() -> Option<Duration> {
+    let heartbeat_limit = std::env::var("STEADFAST_TEST_SILENCE").ok()?;
+    heartbeat_limit.parse().ok().map(Duration::from_millis)
 }
 
 /// Returns the lifetime of the lease without renewal, if a test sets one (in milliseconds).
@@ -165,7 +165,7 @@ fn inject_fault(fault: Fault) {
     match fault {
         Fault::Panic => std::panic::panic_any("a fault was put into it"),
         Fault::Hang => loop {
-            std::thread::pause_of();
+            std::thread::park();
         },
         Fault::Error => {}
     }

@@ -4,8 +4,8 @@
 //! driver is started again, and no other worker notices. The driver's loop has its own thread; all other workers are
 //! tasks on the main thread, and must never block it.
 //!
-//! Reading order: this file ([`hold`]); the chain of inputs `state/` and `driver`; `graph/`; `requests/`; `reporting/`;
-//! `world/`; `shutdown`; `fault_injection`.
+//! Reading order: this file ([`run_daemon`]); the chain of inputs `state/` and `driver`; `graph/`; `requests/`;
+//! `reporting/`; `world/`; `shutdown`; `fault_injection`.
 
 mod driver;
 mod errors;
@@ -103,14 +103,14 @@ impl std::fmt::Debug for Setup {
 }
 
 /// The stop rank of workers that record the end: they stop after all that drive.
-const TELLS: u8 = 1;
+const STOP_RANK_EVENTS: u8 = 1;
 /// The stop rank of the workers of signals and of the systemd watchdog: they stop after those that record.
-const HEARS: u8 = 2;
+const STOP_RANK_SIGNALS: u8 = 2;
 /// The stop rank of the control socket: it answers until the end.
-const ANSWERS: u8 = 3;
+const STOP_RANK_CONTROL: u8 = 3;
 
 /// The time after which a silent worker counts as hanging. The watchdog of systemd is stricter with the driver.
-const SILENCE: Duration = Duration::from_secs(30);
+const HEARTBEAT_LIMIT: Duration = Duration::from_secs(30);
 
 /// The state that the workers share.
 struct Shared {
@@ -127,16 +127,16 @@ struct Shared {
     observer: MakeObserver,
     requests: Requests,
     graph: GraphLoader,
-    ending: Shutdown,
+    shutdown: Shutdown,
     /// The connection to the world.
     world: Arc<world::host_world::HostWorld>,
-    teller: Publisher,
+    publisher: Publisher,
     stream: Stream,
     log_problem: fn() -> Option<String>,
     dropped_lines: fn() -> u64,
     /// The time since 1970 of the start.
     started: Duration,
-    press: Arc<reporting::event_log::LogThread>,
+    log_thread: Arc<reporting::event_log::LogThread>,
     /// A lock against overlapping exchanges of recorders.
     exchange: tokio::sync::Mutex<()>,
     /// The state of the lease.
@@ -146,7 +146,7 @@ struct Shared {
     /// Alive as long as the last driver or one of its runs is.
     presence: Mutex<Weak<()>>,
     /// The maintenance that an operator requests.
-    mending: state::maintenance::MaintenanceQueue,
+    maintenance: state::maintenance::MaintenanceQueue,
     #[cfg(feature = "fault-injection")]
     faults: fault_injection::Faults,
 }
@@ -154,7 +154,7 @@ struct Shared {
 impl Shared {
     /// Returns the time that runs have to end now.
     fn grace(&self) -> Duration {
-        if self.ending.is_now() { Duration::ZERO } else { self.host().grace }
+        if self.shutdown.is_now() { Duration::ZERO } else { self.host().grace }
     }
 
     /// Returns the settings that apply.
@@ -173,27 +173,27 @@ impl Shared {
     {
         #[cfg(feature = "fault-injection")]
         let start = self.faults.put_into(name, start);
-        Manifold::new(name, reporting::worker_events::told(&self.teller, name, start))
-            .heartbeat_within(silence())
+        Manifold::new(name, reporting::worker_events::told(&self.publisher, name, start))
+            .heartbeat_within(heartbeat_limit())
     }
 }
 
 /// Returns the time after which a silent worker counts as hanging; tests can shorten it.
-fn silence() -> Duration {
+fn heartbeat_limit() -> Duration {
     #[cfg(feature = "fault-injection")]
-    if let Some(silence) = fault_injection::silence() {
-        return silence;
+    if let Some(heartbeat_limit) = fault_injection::heartbeat_limit() {
+        return heartbeat_limit;
     }
-    SILENCE
+    HEARTBEAT_LIMIT
 }
 
 /// Records the start of the daemon, and that the last-good settings are used if the settings file was rejected.
-fn record_start(teller: &Publisher, graph: &[PathBuf], settings_instead: Option<&str>) {
-    teller.publish(session_start("run", graph));
+fn record_start(publisher: &Publisher, graph: &[PathBuf], settings_instead: Option<&str>) {
+    publisher.publish(session_start("run", graph));
     if let Some(why) = settings_instead {
         tracing::error!(event = "last_good_settings", "{why}");
         let why = Reason { reason: why.to_owned() };
-        teller.publish(NewEvent::new(EventKind::LastGoodSettings(why), Level::Error));
+        publisher.publish(NewEvent::new(EventKind::LastGoodSettings(why), Level::Error));
     }
 }
 
@@ -201,13 +201,13 @@ fn record_start(teller: &Publisher, graph: &[PathBuf], settings_instead: Option<
 ///
 /// # Errors
 /// A message if the supervisor cannot be started.
-pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
+pub async fn run_daemon(setup: Setup) -> Result<Arc<Ended>, &'static str> {
     let supervisor = Supervisor::start(Delays::default())?;
     let requests = Requests::default();
     let lock = state::lock::SharedStateLock::new(setup.state_directory.clone());
     let lease = (setup.lease)(lock.epoch());
-    let (teller, stream) = setup.events;
-    record_start(&teller, &setup.host.graph.paths, setup.settings_instead.as_deref());
+    let (publisher, stream) = setup.events;
+    record_start(&publisher, &setup.host.graph.paths, setup.settings_instead.as_deref());
     let log_writer = LogWriter::new(&stream, setup.state_directory.clone(), setup.retention);
     let file = SettingsFile {
         read: setup.read_settings,
@@ -229,21 +229,21 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
         history: History::new(setup.state_directory.clone(), host.history),
         state_directory: setup.state_directory,
         observer: setup.observer,
-        graph: GraphLoader::new((host.graph.clone(), file), requests.clone(), teller.clone()),
+        graph: GraphLoader::new((host.graph.clone(), file), requests.clone(), publisher.clone()),
         host: Mutex::new(host),
-        ending: Shutdown::new(supervisor.clone(), requests.clone(), stream.clone()),
+        shutdown: Shutdown::new(supervisor.clone(), requests.clone(), stream.clone()),
         requests,
-        teller,
+        publisher,
         stream,
         log_problem: setup.log_problem,
         dropped_lines: setup.dropped_lines,
         started: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default(),
-        press: Arc::new(reporting::event_log::LogThread::new(log_writer)),
+        log_thread: Arc::new(reporting::event_log::LogThread::new(log_writer)),
         exchange: tokio::sync::Mutex::default(),
         lease: watch::Sender::default(),
         lock,
         presence: Mutex::default(),
-        mending: state::maintenance::MaintenanceQueue::default(),
+        maintenance: state::maintenance::MaintenanceQueue::default(),
         #[cfg(feature = "fault-injection")]
         faults: fault_injection::Faults::default(),
     });

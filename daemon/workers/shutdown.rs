@@ -86,7 +86,7 @@ pub(super) fn when_converged(
         async move {
             life.ready(Outputs::none());
             tokio::select! {
-                () = life.during(wait(seen, long)) => shared.ending.begin(),
+                () = life.during(wait(seen, long)) => shared.shutdown.begin(),
                 () = life.stopping().cancelled() => {}
             }
             Ok(())

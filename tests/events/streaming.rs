@@ -14,29 +14,29 @@ use steadfast::events::{
 
 /// A running log writer with its thread.
 struct LogThread {
-    scribe: Arc<LogWriter>,
+    log_writer: Arc<LogWriter>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl LogThread {
     fn new(stream: &Stream, directory: &Path) -> Self {
-        let scribe = LogWriter::new(stream, directory.to_owned(), Retention::default());
-        let scribe = Arc::new(scribe);
-        let own = Arc::clone(&scribe);
-        Self { scribe, thread: Some(std::thread::spawn(move || own.run())) }
+        let log_writer = LogWriter::new(stream, directory.to_owned(), Retention::default());
+        let log_writer = Arc::new(log_writer);
+        let own = Arc::clone(&log_writer);
+        Self { log_writer, thread: Some(std::thread::spawn(move || own.run())) }
     }
 
     fn end(&mut self) {
-        self.scribe.finish("stopped", "the end".to_owned());
-        self.scribe.leave();
+        self.log_writer.finish("stopped", "the end".to_owned());
+        self.log_writer.leave();
         self.thread.take().expect("once").join().expect("no panic");
     }
 }
 
 fn begun() -> (Publisher, Stream) {
-    let (teller, stream) = stream();
-    teller.publish(start());
-    (teller, stream)
+    let (publisher, stream) = stream();
+    publisher.publish(start());
+    (publisher, stream)
 }
 
 fn recorded(directory: &Path) -> Vec<PublishedEvent> {
@@ -64,19 +64,19 @@ fn rest(mut follower: Subscriber) -> Vec<Arc<PublishedEvent>> {
 #[test]
 fn c12_it_is_durable_before_it_is_told() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (teller, stream) = begun();
+    let (publisher, stream) = begun();
     let (_, mut follower) = stream.follow(|_| true);
-    let mut press = LogThread::new(&stream, folder.path());
+    let mut log_thread = LogThread::new(&stream, folder.path());
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     for number in 1..=20 {
         let told = runtime.block_on(follower.next()).expect("one more");
         let Next::Event(event) = told else { panic!("{told:?}") };
         assert_eq!(event.number, Some(number));
         assert_eq!(recorded(folder.path()).last(), Some(&*event), "durable by now");
-        teller.publish(changed(&number.to_string()));
+        publisher.publish(changed(&number.to_string()));
     }
     let (_, late) = stream.follow(|_| true);
-    press.end();
+    log_thread.end();
     let (early, late) = (rest(follower), rest(late));
     let Some(EventKind::RunEnd(end)) = early.last().map(|event| &event.kind) else {
         panic!("no end")
@@ -90,14 +90,14 @@ fn c12_it_is_durable_before_it_is_told() {
 #[tokio::test]
 async fn c20_after_the_end_events_are_counted() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (teller, stream) = begun();
-    let mut press = LogThread::new(&stream, folder.path());
-    press.end();
+    let (publisher, stream) = begun();
+    let mut log_thread = LogThread::new(&stream, folder.path());
+    log_thread.end();
     let count = recorded(folder.path()).len();
     for _ in 0..5 {
-        teller.publish(changed("late"));
+        publisher.publish(changed("late"));
     }
-    assert_eq!((teller.late(), recorded(folder.path()).len()), (5, count));
+    assert_eq!((publisher.late(), recorded(folder.path()).len()), (5, count));
     let mark = steadfast::events::Mark::Enlist("r".into(), 1);
     stream.mark(mark).await.expect_err("closed");
 }
@@ -106,19 +106,19 @@ async fn c20_after_the_end_events_are_counted() {
 #[test]
 fn c12_what_is_gathered_is_recorded_without_an_end_too() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (teller, stream) = begun();
-    let mut press = LogThread::new(&stream, folder.path());
+    let (publisher, stream) = begun();
+    let mut log_thread = LogThread::new(&stream, folder.path());
     stream.gather(Duration::from_millis(20));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.expect("a runtime");
     let mut standing = stream.progress();
     for number in 0..3_u64 {
-        teller.publish(changed(&number.to_string()));
+        publisher.publish(changed(&number.to_string()));
         let recorded = standing.wait_for(|standing| standing.last_number >= number + 2);
         let within = async { tokio::time::timeout(Duration::from_mins(1), recorded).await.is_ok() };
         assert!(runtime.block_on(within), "{number} is recorded");
     }
-    press.end();
+    log_thread.end();
     assert_eq!(recorded(folder.path()).len(), 5);
 }
 
@@ -140,7 +140,7 @@ async fn by_the_beat(mut follower: Subscriber) -> Vec<u64> {
 #[tokio::test(flavor = "multi_thread")]
 async fn c19_who_follows_by_the_beat_misses_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (teller, stream) = begun();
+    let (publisher, stream) = begun();
     let beaten = stream.clone();
     let beating = tokio::spawn(async move { beaten.send_marks(Duration::from_millis(1)).await });
     let following: Vec<_> = (0..20)
@@ -149,14 +149,14 @@ async fn c19_who_follows_by_the_beat_misses_nothing() {
             tokio::spawn(by_the_beat(follower))
         })
         .collect();
-    let mut press = LogThread::new(&stream, folder.path());
+    let mut log_thread = LogThread::new(&stream, folder.path());
     for number in 0..300_u64 {
-        teller.publish(changed(&number.to_string()));
+        publisher.publish(changed(&number.to_string()));
         if number % 50 == 0 {
             tokio::time::sleep(Duration::from_millis(3)).await;
         }
     }
-    press.end();
+    log_thread.end();
     for follower in following {
         let numbers = tokio::time::timeout(Duration::from_mins(1), follower).await;
         assert!(numbers.expect("an end").expect("no panic").into_iter().eq(1..=302));
@@ -170,10 +170,10 @@ async fn c19_who_follows_by_the_beat_misses_nothing() {
 #[test]
 fn c16_who_tells_waits_for_nobody() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (teller, stream) = begun();
+    let (publisher, stream) = begun();
     let began = Instant::now();
     for number in 0..100_000 {
-        teller.publish(changed(&number.to_string()));
+        publisher.publish(changed(&number.to_string()));
     }
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     LogThread::new(&stream, folder.path()).end();
@@ -190,10 +190,10 @@ fn c16_who_tells_waits_for_nobody() {
 #[tokio::test]
 async fn c16_who_stalls_is_told_how_many_were_lost() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (teller, stream) = begun();
+    let (publisher, stream) = begun();
     let (_, mut slow) = stream.follow(|_| true);
     for number in 0..5000 {
-        teller.publish(changed(&number.to_string()));
+        publisher.publish(changed(&number.to_string()));
     }
     LogThread::new(&stream, folder.path()).end();
     // The session start, five thousand events and two ends; 4096 of them are still available.
@@ -208,13 +208,13 @@ async fn c16_who_stalls_is_told_how_many_were_lost() {
 #[test]
 fn c17_one_that_cannot_be_kept_is_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (teller, stream) = begun();
+    let (publisher, stream) = begun();
     let (_, follower) = stream.follow(|_| true);
-    teller.publish(changed("before"));
-    teller.publish(NewEvent { message: "x".repeat(2 << 20), ..changed("huge") });
-    teller.publish(NewEvent { message: "a\0b".to_owned(), ..changed("nothing") });
-    teller.publish(NewEvent { level: Level::Debug, ..changed("debug") });
-    teller.publish(changed("after"));
+    publisher.publish(changed("before"));
+    publisher.publish(NewEvent { message: "x".repeat(2 << 20), ..changed("huge") });
+    publisher.publish(NewEvent { message: "a\0b".to_owned(), ..changed("nothing") });
+    publisher.publish(NewEvent { level: Level::Debug, ..changed("debug") });
+    publisher.publish(changed("after"));
     LogThread::new(&stream, folder.path()).end();
     let events = recorded(folder.path());
     let what: Vec<&str> = events.iter().map(|event| event.kind.name()).collect();
@@ -232,10 +232,10 @@ fn c17_one_that_cannot_be_kept_is_an_error() {
 #[test]
 fn c21_a_thousand_alike_are_counted() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (teller, stream) = begun();
+    let (publisher, stream) = begun();
     let (_, follower) = stream.follow(|_| true);
     for _ in 0..1000 {
-        teller.publish(changed("a"));
+        publisher.publish(changed("a"));
     }
     LogThread::new(&stream, folder.path()).end();
     let events = recorded(folder.path());
@@ -252,10 +252,10 @@ fn c22_without_a_log_it_is_told_and_recorded_later() {
     let folder = tempfile::tempdir().expect("a folder");
     let database = folder.path().join(steadfast::events::DATABASE);
     std::fs::create_dir(&database).expect("in the way");
-    let (teller, stream) = begun();
+    let (publisher, stream) = begun();
     let (_, mut follower) = stream.follow(|_| true);
-    let mut press = LogThread::new(&stream, folder.path());
-    teller.publish(changed("a"));
+    let mut log_thread = LogThread::new(&stream, folder.path());
+    publisher.publish(changed("a"));
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     for what in ["run_start", "changed"] {
         let Some(Next::Event(event)) = runtime.block_on(follower.next()) else { panic!("one") };
@@ -268,7 +268,7 @@ fn c22_without_a_log_it_is_told_and_recorded_later() {
         assert!(Instant::now() < end, "it is not tried again");
         std::thread::sleep(Duration::from_millis(10));
     }
-    press.end();
+    log_thread.end();
     let what: Vec<String> =
         recorded(folder.path()).into_iter().map(|event| event.kind.name().to_owned()).collect();
     assert_eq!(what, ["run_start", "changed", "run_end"]);
@@ -279,20 +279,20 @@ fn c22_without_a_log_it_is_told_and_recorded_later() {
 #[test]
 fn c18_debug_events_are_recorded_where_a_recorder_asks() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (teller, stream) = begun();
+    let (publisher, stream) = begun();
     let asked = stream.record_debug();
-    let mut press = LogThread::new(&stream, folder.path());
+    let mut log_thread = LogThread::new(&stream, folder.path());
     let unchanged = || NewEvent::of("file[a]", EventKind::Unchanged, Level::Debug);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.expect("a runtime");
-    teller.publish(unchanged());
+    publisher.publish(unchanged());
     let mut standing = stream.progress();
     let recorded_two = standing.wait_for(|standing| standing.last_number >= 2);
     let within = async { tokio::time::timeout(Duration::from_mins(1), recorded_two).await.is_ok() };
     assert!(runtime.block_on(within), "it is recorded");
     drop(asked);
-    teller.publish(unchanged());
-    press.end();
+    publisher.publish(unchanged());
+    log_thread.end();
     let events = recorded(folder.path());
     let names: Vec<&str> = events.iter().map(|event| event.kind.name()).collect();
     assert_eq!(names, ["run_start", "unchanged", "run_end"]);

@@ -236,8 +236,8 @@ fn a_store_taken_over_later_holds_the_contract() {
         SqliteStore::key(&path).expect("made");
         Box::new(move || {
             let _above = &above;
-            let hold = Arc::new(StateLock::take_unsaid(&path).expect("held"));
-            Box::new(SqliteStore::open_later(hold, RecordReaders::default()).expect("opened"))
+            let state_lock = Arc::new(StateLock::take_unsaid(&path).expect("held"));
+            Box::new(SqliteStore::open_later(state_lock, RecordReaders::default()).expect("opened"))
         })
     });
 }

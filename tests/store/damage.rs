@@ -47,9 +47,10 @@ fn start(what: &str, files: &[(&str, &[u8])]) -> Option<(StoredState, bool)> {
             // Only an explicit repair replaces a damaged state.
             let again = SqliteStore::open(&state).expect_err("still as it is");
             assert!(matches!(again, StoreError::Damaged { .. }), "{again}");
-            let hold = Arc::new(StateLock::take(&state).expect("held"));
-            let mended = SqliteStore::repair(hold, RecordReaders::default()).expect("repaired");
-            aside = mended.copy().map(Path::to_owned);
+            let state_lock = Arc::new(StateLock::take(&state).expect("held"));
+            let repaired =
+                SqliteStore::repair(state_lock, RecordReaders::default()).expect("repaired");
+            aside = repaired.copy().map(Path::to_owned);
         }
         Err(_) => return None,
     }
@@ -211,10 +212,10 @@ fn a_database_that_is_gone_is_no_new_one() {
             assert_eq!(std::fs::read(state.join("state.db-wal")).expect("read"), b"a log");
         }
         assert!(SqliteStore::is_there(state));
-        let hold = Arc::new(StateLock::take(state).expect("held"));
-        let mended = SqliteStore::repair(hold, RecordReaders::default()).expect("repaired");
-        assert!(mended.lines().join("\n").contains(says), "{mended:?}");
-        assert_eq!(mended.copy().is_some(), there);
+        let state_lock = Arc::new(StateLock::take(state).expect("held"));
+        let repaired = SqliteStore::repair(state_lock, RecordReaders::default()).expect("repaired");
+        assert!(repaired.lines().join("\n").contains(says), "{repaired:?}");
+        assert_eq!(repaired.copy().is_some(), there);
         let recalled = SqliteStore::open(state).and_then(|mut store| store.recall());
         assert_eq!(recalled.expect("told back"), StoredState::default());
     }
@@ -269,9 +270,9 @@ fn a_key_that_is_lost_is_not_made_anew() {
         assert!(matches!(refused, StoreError::Damaged { .. }), "{refused}");
         assert!(refused.to_string().contains(says), "{refused}");
         assert_eq!(std::fs::read(&path).ok(), before, "left as it is");
-        let hold = Arc::new(StateLock::take(state).expect("held"));
-        let mended = SqliteStore::repair(hold, RecordReaders::default()).expect("repaired");
-        assert!(mended.lines().join("\n").contains("a new key is created: received values count as changed, and saved passwords are lost"), "{mended:?}");
+        let state_lock = Arc::new(StateLock::take(state).expect("held"));
+        let repaired = SqliteStore::repair(state_lock, RecordReaders::default()).expect("repaired");
+        assert!(repaired.lines().join("\n").contains("a new key is created: received values count as changed, and saved passwords are lost"), "{repaired:?}");
         let anew = SqliteStore::key(state).expect("another one");
         assert_ne!(anew, key);
         let recalled = SqliteStore::open(state).and_then(|mut store| store.recall());
@@ -306,12 +307,12 @@ fn a_repair_keeps_what_can_be_read() {
     let state = directory.path().join("state");
     for round in 0..5 {
         let bytes = one_row_damaged(&state);
-        let hold = Arc::new(StateLock::take(&state).expect("held"));
-        let mended = SqliteStore::repair(hold, RecordReaders::default()).expect("repaired");
-        let lines = mended.lines().join("\n");
+        let state_lock = Arc::new(StateLock::take(&state).expect("held"));
+        let repaired = SqliteStore::repair(state_lock, RecordReaders::default()).expect("repaired");
+        let lines = repaired.lines().join("\n");
         assert!(lines.contains("the row of file[/xtc/150]: the checksum"), "{round}: {lines}");
         assert!(lines.contains("recovered: 299 resources"), "{round}: {lines}");
-        let copy = mended.copy().expect("kept beside").to_owned();
+        let copy = repaired.copy().expect("kept beside").to_owned();
         assert_eq!(std::fs::read(copy).expect("read"), bytes);
         let recalled = SqliteStore::open(&state).and_then(|mut store| store.recall());
         let recalled = recalled.expect("told back");
@@ -331,8 +332,8 @@ fn a_repair_that_is_cut_off_loses_nothing() {
     let state = directory.path().join("state");
     let damaged = one_row_damaged(&state);
     let repair = || {
-        let hold = Arc::new(StateLock::take(&state).expect("held"));
-        SqliteStore::repair(hold, RecordReaders::default()).expect("repaired")
+        let state_lock = Arc::new(StateLock::take(&state).expect("held"));
+        SqliteStore::repair(state_lock, RecordReaders::default()).expect("repaired")
     };
     let told = || {
         let recalled = SqliteStore::open(&state).and_then(|mut store| store.recall());

@@ -7,12 +7,12 @@ use steadfast::store::{
     Ended, Imported, RecordReaders, SqliteStore, StateLock, Store as _, StoreError, StoredState,
 };
 
-fn hold(path: &Path) -> Arc<StateLock> {
+fn state_lock(path: &Path) -> Arc<StateLock> {
     Arc::new(StateLock::take(path).expect("held"))
 }
 
-fn open(hold: &Arc<StateLock>) -> SqliteStore {
-    SqliteStore::open_held(Arc::clone(hold), RecordReaders::default()).expect("opened")
+fn open(state_lock: &Arc<StateLock>) -> SqliteStore {
+    SqliteStore::open_held(Arc::clone(state_lock), RecordReaders::default()).expect("opened")
 }
 
 fn unlink(path: &Path) {
@@ -25,11 +25,11 @@ fn unlink(path: &Path) {
 fn a_later_holder_fences_off_the_earlier_one() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("state");
-    let (first, mut stores) = (hold(&path), Vec::new());
+    let (first, mut stores) = (state_lock(&path), Vec::new());
     stores.push(open(&first));
     stores[0].commit(&[end("file[a]", 1, Ended::Well, &[], None)]).expect("kept");
     unlink(&path);
-    let second = hold(&path);
+    let second = state_lock(&path);
     let lost = stores[0].commit(&[end("file[a]", 2, Ended::Well, &[], None)]);
     let lost = lost.expect_err("the lock is not ours").to_string();
     assert!(lost.contains("was removed or replaced: the file `lock` was replaced"), "{lost}");
@@ -52,7 +52,7 @@ fn a_later_holder_fences_off_the_earlier_one() {
     let kept = SqliteStore::peek(&path).expect("read");
     assert_eq!(kept.resources.keys().collect::<Vec<_>>(), ["file[a]", "file[b]"]);
     unlink(&path);
-    let third = open(&hold(&path));
+    let third = open(&state_lock(&path));
     stores[1].commit(&[end("file[late]", 5, Ended::Well, &[], None)]).expect_err("refused");
     drop(third);
 }
@@ -63,18 +63,18 @@ fn the_epoch_grows_with_each_holder() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("state");
     for expected in 1..4 {
-        let hold = hold(&path);
+        let state_lock = state_lock(&path);
         for _ in 0..2 {
-            let mut store = open(&hold);
+            let mut store = open(&state_lock);
             store.commit(&[end("file[a]", 1, Ended::Well, &[], None)]).expect("kept");
         }
-        assert_eq!(hold.epoch(), expected);
-        hold.look();
-        assert!(!hold.fenced().is_cancelled());
+        assert_eq!(state_lock.epoch(), expected);
+        state_lock.look();
+        assert!(!state_lock.fenced().is_cancelled());
         if expected == 2 {
             unlink(&path);
-            hold.look();
-            assert!(!hold.fenced().is_cancelled(), "nobody has taken it");
+            state_lock.look();
+            assert!(!state_lock.fenced().is_cancelled(), "nobody has taken it");
         }
         let lock = std::fs::read_to_string(path.join("lock")).unwrap_or_default();
         let said = lock.lines().nth(1).map(str::to_owned);
@@ -87,14 +87,14 @@ fn the_epoch_grows_with_each_holder() {
 fn a_repaired_state_keeps_its_fence() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("state");
-    let first = hold(&path);
+    let first = state_lock(&path);
     let mut store = open(&first);
     store.commit(&[end("file[a]", 1, Ended::Well, &[], None)]).expect("kept");
     unlink(&path);
     rusqlite::Connection::open(path.join("state.db"))
         .and_then(|open| open.execute("UPDATE resource SET sum = 0", ()))
         .expect("damaged");
-    let second = hold(&path);
+    let second = state_lock(&path);
     SqliteStore::repair(Arc::clone(&second), RecordReaders::default()).expect("repaired");
     assert_eq!(second.epoch(), 2);
     first.look();

@@ -24,10 +24,10 @@ fn well(identity: &str, stamp: u64) -> Entry {
 }
 
 fn later(path: &Path) -> (Arc<StateLock>, SqliteStore) {
-    let hold = Arc::new(StateLock::take_unsaid(path).expect("held"));
+    let state_lock = Arc::new(StateLock::take_unsaid(path).expect("held"));
     let store =
-        SqliteStore::open_later(Arc::clone(&hold), RecordReaders::default()).expect("opened");
-    (hold, store)
+        SqliteStore::open_later(Arc::clone(&state_lock), RecordReaders::default()).expect("opened");
+    (state_lock, store)
 }
 
 /// Returns name, content and modification time of each file.
@@ -57,18 +57,18 @@ fn nothing_is_written_before_there_is_something_to_keep() {
     let (_above, path) = kept();
     std::fs::write(path.join("lock"), "1\n7\n").expect("of one before");
     let before = all(&path);
-    let (hold, mut store) = later(&path);
+    let (state_lock, mut store) = later(&path);
     assert_eq!(store.recall().expect("told back").resources.len(), 1);
     store.reopen().expect("a new handle");
     assert_eq!(all(&path), before);
-    drop((store, hold));
+    drop((store, state_lock));
     assert_eq!(all(&path), before);
-    let (hold, mut store) = later(&path);
+    let (state_lock, mut store) = later(&path);
     store.commit(&[well("file[b]", 2)]).expect("kept");
     assert_eq!(store.recall().expect("told back").resources.len(), 2);
     drop(store);
     assert_eq!(names(&path), ["file[a]", "file[b]"]);
-    assert_eq!((hold.epoch(), holder(&path)), (8, std::process::id().to_string()));
+    assert_eq!((state_lock.epoch(), holder(&path)), (8, std::process::id().to_string()));
 }
 
 /// C-1, C-10: a second holder is rejected with the name of the first, also if the first has not written its name.
@@ -107,7 +107,7 @@ fn a_state_changed_in_between_is_not_overwritten() {
         drop(older);
         let moved = std::fs::read(&database).expect("read");
         std::fs::write(&database, std::fs::read(&early).expect("read")).expect("put back");
-        let (hold, mut store) = later(&path);
+        let (state_lock, mut store) = later(&path);
         assert!(!names(&path).contains(&"file[moved]".to_owned()));
         if another_takes_it {
             std::fs::remove_file(&lock).expect("removed");
@@ -121,7 +121,7 @@ fn a_state_changed_in_between_is_not_overwritten() {
             assert!(late.contains("another steadfast has taken the state"), "{late}");
             store.reopen().expect("it can be read");
         }
-        assert!(hold.fenced().is_cancelled());
+        assert!(state_lock.fenced().is_cancelled());
         assert_eq!(names(&path), before);
     }
 }
@@ -157,9 +157,12 @@ fn a_state_that_needs_correction_is_opened_at_once() {
             store.commit(&[begin("file[b]", 2, &["file[a]"])]).expect("kept");
         }),
         ("another machine", |path| {
-            let hold = Arc::new(StateLock::take(path).expect("held"));
+            let state_lock = Arc::new(StateLock::take(path).expect("held"));
             let machine = Some("0".repeat(32));
-            drop(SqliteStore::open_on(hold, RecordReaders::default(), machine).expect("opened"));
+            drop(
+                SqliteStore::open_on(state_lock, RecordReaders::default(), machine)
+                    .expect("opened"),
+            );
         }),
     ];
     for (what, change) in cases {
@@ -167,17 +170,22 @@ fn a_state_that_needs_correction_is_opened_at_once() {
         change(&path);
         std::fs::write(path.join("lock"), "1\n7\n").expect("of one before");
         let before = all(&path);
-        let (hold, mut store) = later(&path);
+        let (state_lock, mut store) = later(&path);
         store.recall().expect("told back");
         drop(store);
         assert_ne!(all(&path), before, "{what}");
-        assert_eq!((hold.epoch(), holder(&path)), (8, std::process::id().to_string()), "{what}");
+        assert_eq!(
+            (state_lock.epoch(), holder(&path)),
+            (8, std::process::id().to_string()),
+            "{what}"
+        );
     }
     for damage in ["UPDATE resource SET sum = 0", "UPDATE whole SET rows = 9"] {
         let (_above, path) = kept();
         sql(&path, damage);
-        let hold = Arc::new(StateLock::take_unsaid(&path).expect("held"));
-        let refused = SqliteStore::open_later(hold, RecordReaders::default()).expect_err("refused");
+        let state_lock = Arc::new(StateLock::take_unsaid(&path).expect("held"));
+        let refused =
+            SqliteStore::open_later(state_lock, RecordReaders::default()).expect_err("refused");
         assert!(matches!(refused, StoreError::Damaged { .. }), "{refused}");
     }
 }

@@ -70,13 +70,13 @@ fn an_overwritten_log_loses_no_entry() {
             let directory = tempfile::tempdir().expect("a directory");
             let state = directory.path().join("state");
             let said: Arc<Mutex<Vec<String>>> = Arc::default();
-            let hold = Arc::new(StateLock::take(&state).expect("locked"));
+            let state_lock = Arc::new(StateLock::take(&state).expect("locked"));
             let report = Arc::clone(&said);
             let report = move |name: &str, line: &str| {
                 report.lock().expect("sound").push(format!("{name}: {line}"));
             };
             let readers = RecordReaders { report: Arc::new(report), ..RecordReaders::default() };
-            let mut store = SqliteStore::open_held(hold, readers).expect("opened");
+            let mut store = SqliteStore::open_held(state_lock, readers).expect("opened");
             SqliteStore::key(&state).expect("a key");
             let mut all = entries(1, 20);
             store.commit(&all).expect("committed");

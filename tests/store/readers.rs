@@ -106,10 +106,10 @@ fn a_state_rejected_by_writers_is_sound_for_no_reader() {
         let why = refused.as_ref().expect_err("refused").to_string();
         assert!(why.contains(says), "{says}: {why}");
         agree(says, looked_at, &refused);
-        let hold = Arc::new(StateLock::take(&state).expect("held"));
-        let mended = SqliteStore::repair(hold, RecordReaders::default()).expect("repaired");
+        let state_lock = Arc::new(StateLock::take(&state).expect("held"));
+        let repaired = SqliteStore::repair(state_lock, RecordReaders::default()).expect("repaired");
         let is_named = |line: &String| line.contains("unreadable") || line.contains("is unknown");
-        assert!(mended.lines().iter().any(is_named), "{mended:?}");
+        assert!(repaired.lines().iter().any(is_named), "{repaired:?}");
         agree("repaired", looked(&state), &opened(&state));
     }
 }

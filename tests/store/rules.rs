@@ -43,7 +43,7 @@ fn sound() -> Ownership {
 struct Break {
     entries: Vec<Entry>,
     found: &'static str,
-    mended: &'static str,
+    repaired: &'static str,
     after: fn(&ResourceRecord) -> bool,
 }
 
@@ -70,13 +70,13 @@ fn breaks() -> Vec<Break> {
         Break {
             entries: vec![Entry::Taken { identity: "file[a]".into(), hashes: "bad".into() }],
             found: "file[a]: no values",
-            mended: "the value is received again",
+            repaired: "the value is received again",
             after: |kept| kept.taken.is_none(),
         },
         Break {
             entries: owed_by("x"),
             found: "file[a]: owed by x: no identity",
-            mended: "the refresh stays owed",
+            repaired: "the refresh stays owed",
             after: |kept| kept.owed == Some((3, "file[a]".to_owned())),
         },
         Break {
@@ -89,31 +89,31 @@ fn breaks() -> Vec<Break> {
                 pays: None,
             }],
             found: "file[a]: the run owes y a refresh: no identity",
-            mended: "omitted",
+            repaired: "omitted",
             after: |kept| kept.interrupted == Some(1),
         },
         Break {
             entries: own(|owned| owned.after.push("y".into())),
             found: "file[a]: ordered after y: no identity",
-            mended: "omitted",
+            repaired: "omitted",
             after: |kept| kept.owned.as_deref() == Some(&sound()),
         },
         Break {
             entries: own(|owned| owned.after.insert(0, "file[a]".into())),
             found: "file[a]: ordered after itself",
-            mended: "omitted",
+            repaired: "omitted",
             after: |kept| kept.owned.as_deref() == Some(&sound()),
         },
         Break {
             entries: own(|owned| owned.after.reverse()),
             found: "file[a]: the list of predecessors is not sorted",
-            mended: "sorted",
+            repaired: "sorted",
             after: |kept| kept.owned.as_deref() == Some(&sound()),
         },
         Break {
             entries: own(|owned| owned.delete = false),
             found: "file[a]: removal data is stored, but the object is not to be removed",
-            mended: "omitted",
+            repaired: "omitted",
             after: |kept| {
                 kept.owned.as_ref().is_some_and(|o| o.removal.is_none() && o.origin.is_some())
             },
@@ -122,8 +122,8 @@ fn breaks() -> Vec<Break> {
 }
 
 fn open(state: &Path, readers: &RecordReaders) -> SqliteStore {
-    let hold = Arc::new(StateLock::take(state).expect("held"));
-    SqliteStore::open_held(hold, readers.clone()).expect("opened")
+    let state_lock = Arc::new(StateLock::take(state).expect("held"));
+    SqliteStore::open_held(state_lock, readers.clone()).expect("opened")
 }
 
 fn take(told: &Reported) -> Vec<(&'static str, String)> {
@@ -159,7 +159,7 @@ fn each_rule_is_looked_at_after_a_write() {
 /// nothing.
 #[test]
 fn each_rule_is_looked_at_at_a_load() {
-    for Break { entries, found, mended, after } in breaks() {
+    for Break { entries, found, repaired, after } in breaks() {
         let directory = tempfile::tempdir().expect("a directory");
         let mut store = SqliteStore::open(directory.path()).expect("opened");
         store.commit(&own(|_| {})).expect("kept");
@@ -170,7 +170,7 @@ fn each_rule_is_looked_at_at_a_load() {
         let says = take(&told);
         let (event, line) = says.iter().find(|(_, line)| line.contains(found)).expect(found);
         assert_eq!(*event, REPAIRED);
-        assert!(line.contains(mended), "{line}");
+        assert!(line.contains(repaired), "{line}");
         let recalled = store.recall().expect("told back");
         assert!(after(&recalled.resources["file[a]"]), "{found}: {recalled:?}");
         let copy = store.repair_report().copy().expect("kept beside").to_owned();
@@ -308,10 +308,10 @@ fn valid_records_stay_as_they_are() {
 #[test]
 fn a_cloned_state_is_adopted() {
     let directory = tempfile::tempdir().expect("a directory");
-    let hold = || Arc::new(StateLock::take(directory.path()).expect("held"));
+    let state_lock = || Arc::new(StateLock::take(directory.path()).expect("held"));
     let on = |machine: Option<&str>| {
         let machine = machine.map(str::to_owned);
-        SqliteStore::open_on(hold(), RecordReaders::default(), machine).expect("opened")
+        SqliteStore::open_on(state_lock(), RecordReaders::default(), machine).expect("opened")
     };
     let (first, second) = (Some("1".repeat(32)), Some("2".repeat(32)));
     let mut store = on(first.as_deref());
@@ -347,17 +347,17 @@ fn sent_values_are_not_forgotten_by_themselves() {
     assert_eq!(take(&told).len(), 1, "said when it was written");
     let path = directory.path().join("state.db");
     let before = std::fs::read(&path).expect("read");
-    let hold = || Arc::new(StateLock::take(directory.path()).expect("held"));
+    let state_lock = || Arc::new(StateLock::take(directory.path()).expect("held"));
     for _ in 0..2 {
-        let refused = SqliteStore::open_held(hold(), readers.clone()).expect_err("refused");
+        let refused = SqliteStore::open_held(state_lock(), readers.clone()).expect_err("refused");
         assert!(matches!(refused, StoreError::Damaged { .. }), "{refused}");
         assert!(refused.to_string().ends_with("file[a]: no values"), "{refused}");
         assert_eq!(std::fs::read(&path).expect("read"), before, "left as it is");
     }
-    let mended = SqliteStore::repair(hold(), readers.clone()).expect("repaired");
-    let lines = mended.lines().join("\n");
+    let repaired = SqliteStore::repair(state_lock(), readers.clone()).expect("repaired");
+    let lines = repaired.lines().join("\n");
     assert!(lines.contains("file[a]: no values; forgotten: "), "{lines}");
-    assert_eq!(std::fs::read(mended.copy().expect("beside")).expect("read"), before);
+    assert_eq!(std::fs::read(repaired.copy().expect("beside")).expect("read"), before);
     let recalled = open(directory.path(), &readers).recall().expect("told back");
     let kept = &recalled.resources["file[a]"];
     assert_eq!((kept.sent.as_ref(), kept.owned.as_deref()), (None, Some(&sound())));
@@ -421,8 +421,9 @@ fn made_here(on: Option<&str>) -> Imported {
 }
 
 fn origin(state: &Path, machine: &str) -> Option<Origin> {
-    let hold = Arc::new(StateLock::take(state).expect("held"));
-    let store = SqliteStore::open_on(hold, RecordReaders::default(), Some(machine.to_owned()));
+    let state_lock = Arc::new(StateLock::take(state).expect("held"));
+    let store =
+        SqliteStore::open_on(state_lock, RecordReaders::default(), Some(machine.to_owned()));
     let mut recalled = store.expect("opened").recall().expect("told back");
     recalled.resources.remove("file[a]").expect("kept").owned.expect("owned").origin
 }
@@ -435,15 +436,15 @@ fn objects_of_another_machine_are_imported_as_adopted() {
         [(Some("here"), Origin::Created), (Some("there"), Origin::Adopted), (None, Origin::Adopted)]
     {
         let directory = tempfile::tempdir().expect("a directory");
-        let hold = StateLock::take(directory.path()).expect("held");
+        let state_lock = StateLock::take(directory.path()).expect("held");
         let text = export_format::write(&made_here(on), |sent| Some(sent.clone()));
         let read = export_format::read(&text, &RecordReaders::default()).expect("sound");
         assert_eq!(read, made_here(on));
         let here = Some("here".to_owned());
-        let mended = SqliteStore::import_on(&hold, read, &RecordReaders::default(), here);
-        let lines = mended.expect("taken in").lines().join("\n");
+        let repaired = SqliteStore::import_on(&state_lock, read, &RecordReaders::default(), here);
+        let lines = repaired.expect("taken in").lines().join("\n");
         assert_eq!(lines.contains("are adopted"), expected == Origin::Adopted, "{lines}");
-        drop(hold);
+        drop(state_lock);
         assert_eq!(origin(directory.path(), "here"), Some(expected), "{on:?}");
         let exported = SqliteStore::export(directory.path()).expect("read");
         assert_eq!(exported.machine.as_deref(), Some("here"));
@@ -468,18 +469,18 @@ fn a_repaired_clone_is_adopted() {
         ("PRAGMA user_version = 0", "here", Origin::Adopted),
     ] {
         let directory = tempfile::tempdir().expect("a directory");
-        let hold = || Arc::new(StateLock::take(directory.path()).expect("held"));
+        let state_lock = || Arc::new(StateLock::take(directory.path()).expect("held"));
         let (made, machine) = (Some("here".to_owned()), Some(here.to_owned()));
         let mut store =
-            SqliteStore::open_on(hold(), RecordReaders::default(), made).expect("opened");
+            SqliteStore::open_on(state_lock(), RecordReaders::default(), made).expect("opened");
         store.commit(&own(|_| {})).expect("kept");
         drop(store);
         rusqlite::Connection::open(directory.path().join("state.db"))
             .and_then(|database| database.execute_batch(damage))
             .expect("damaged");
-        let mended =
-            SqliteStore::repair_on(hold(), RecordReaders::default(), machine).expect("repaired");
-        let lines = mended.lines().join("\n");
+        let repaired = SqliteStore::repair_on(state_lock(), RecordReaders::default(), machine)
+            .expect("repaired");
+        let lines = repaired.lines().join("\n");
         assert_eq!(lines.contains("are adopted"), expected == Origin::Adopted, "{damage}: {lines}");
         assert_eq!(origin(directory.path(), here), Some(expected), "{damage} on {here}");
     }

@@ -187,8 +187,9 @@ fn read_graph(
 
 /// Returns true if another round may follow: this one was neither stopped nor aborted.
 fn may_go_on(finished: &DriverExit, relay: &StopRelay) -> bool {
-    let is_aborted =
-        finished.rejection.is_some() || finished.write_failure.is_some() || finished.broken.is_some();
+    let is_aborted = finished.rejection.is_some()
+        || finished.write_failure.is_some()
+        || finished.broken.is_some();
     !is_aborted && !relay.is_stopped()
 }
 

@@ -18,7 +18,7 @@ pub(in crate::cli) struct Deliveries {
     runtime: Handle,
     declared: Vec<Declared>,
     state_directory: PathBuf,
-    ending: CancellationToken,
+    shutdown: CancellationToken,
     running: JoinSet<()>,
     /// True if a recorder asks for debug events.
     wants_debug: bool,
@@ -34,7 +34,7 @@ impl Deliveries {
             runtime: runtime.clone(),
             declared: declared.to_vec(),
             state_directory: state_directory.to_owned(),
-            ending: CancellationToken::new(),
+            shutdown: CancellationToken::new(),
             running: JoinSet::new(),
             wants_debug: declared.iter().any(|one| one.debug),
         }
@@ -62,8 +62,8 @@ impl Deliveries {
                         debug,
                         leaves: Box::new(|| false),
                     };
-                    let ending = self.ending.clone();
-                    self.running.spawn_on(run(recorder, ending), &self.runtime);
+                    let shutdown = self.shutdown.clone();
+                    self.running.spawn_on(run(recorder, shutdown), &self.runtime);
                 }
                 Err(why) => tracing::warn!(
                     event = "recorder",
@@ -75,13 +75,13 @@ impl Deliveries {
 
     /// Waits until all events are sent, at most for the deadline of a recorder.
     pub(in crate::cli) async fn finish(mut self) {
-        self.ending.cancel();
+        self.shutdown.cancel();
         while self.running.join_next().await.is_some() {}
     }
 }
 
-async fn run(recorder: Recorder, ending: CancellationToken) {
-    if let Err(why) = recorder.run(&ending, drop).await {
+async fn run(recorder: Recorder, shutdown: CancellationToken) {
+    if let Err(why) = recorder.run(&shutdown, drop).await {
         let name = &recorder.name;
         tracing::warn!(
             event = "recorder",

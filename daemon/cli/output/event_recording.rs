@@ -46,8 +46,8 @@ struct Record {
     command: &'static str,
     /// The paths of the graph; empty for a command without a graph.
     graph: Vec<PathBuf>,
-    teller: Publisher,
-    scribe: Arc<LogWriter>,
+    publisher: Publisher,
+    log_writer: Arc<LogWriter>,
     stream: Stream,
     /// The recorders of the settings, for a command that runs them.
     deliveries: Option<Deliveries>,
@@ -64,13 +64,13 @@ impl Recording {
         directory: PathBuf,
         retention: Retention,
     ) -> Self {
-        let (teller, stream) = events::stream();
+        let (publisher, stream) = events::stream();
         stream.gather(GATHER);
         let record = Record {
             command,
             graph: Vec::new(),
-            teller,
-            scribe: Arc::new(LogWriter::new(&stream, directory, retention)),
+            publisher,
+            log_writer: Arc::new(LogWriter::new(&stream, directory, retention)),
             stream,
             deliveries: None,
             before: Vec::new(),
@@ -116,7 +116,7 @@ impl Recording {
             }
             record.begin();
         }
-        record.teller.publish(happening);
+        record.publisher.publish(happening);
     }
 
     /// Ends the record with this class and message, and waits until all of it is written.
@@ -129,7 +129,7 @@ impl Recording {
     pub(in crate::cli) fn end(&self, class: &'static str, message: String) {
         let record = self.lock();
         if record.has_begun {
-            record.scribe.finish(class, message);
+            record.log_writer.finish(class, message);
         }
     }
 
@@ -145,7 +145,7 @@ impl Recording {
     pub(in crate::cli) fn close(&self) {
         let mut record = self.lock();
         let Some(thread) = record.thread.take() else { return };
-        record.scribe.leave();
+        record.log_writer.leave();
         if thread.join().is_err() {
             tracing::error!(event = "events_lost", "the last events could not be recorded");
         }
@@ -159,11 +159,11 @@ impl Record {
     }
 
     fn begin(&mut self) {
-        self.teller.publish(events::session_start(self.command, &self.graph));
-        self.before.drain(..).for_each(|happening| self.teller.publish(happening));
-        let scribe = Arc::clone(&self.scribe);
+        self.publisher.publish(events::session_start(self.command, &self.graph));
+        self.before.drain(..).for_each(|happening| self.publisher.publish(happening));
+        let log_writer = Arc::clone(&self.log_writer);
         let thread = std::thread::Builder::new().name("events".to_owned());
-        let thread = thread.spawn(move || scribe.run());
+        let thread = thread.spawn(move || log_writer.run());
         match &thread {
             Ok(_) => {
                 if let Some(deliveries) = &mut self.deliveries {

@@ -180,10 +180,11 @@ fn alone(what: Maintenance, directory: &Path) -> Result<Vec<String>, Exit> {
         Maintenance::Repair => "state repair",
     };
     let alone = OfflineCommand::take(command, directory).map_err(|why| state_dir::refuse(&why))?;
-    let done = maintain_state(what, directory, alone.hold(), alone.readers()).map_err(|why| {
-        error(plain(&why), Some("nothing was changed"));
-        Exit::State
-    })?;
+    let done =
+        maintain_state(what, directory, alone.state_lock(), alone.readers()).map_err(|why| {
+            error(plain(&why), Some("nothing was changed"));
+            Exit::State
+        })?;
     alone.record(events::maintenance_event(what, &done));
     Ok(done)
 }

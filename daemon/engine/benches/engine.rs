@@ -59,7 +59,7 @@ impl Host {
 
     fn load(&mut self, graph: &Arc<Graph>) {
         let graph = Arc::clone(graph);
-        self.notify(Event::Swap(Swap { graph, recall: BTreeMap::new(), operator: false }));
+        self.handle(Event::Swap(Swap { graph, recall: BTreeMap::new(), operator: false }));
     }
 }
 

@@ -292,7 +292,7 @@ impl Recorder {
         let dead = DeadLettered { recorder, first, last, count, reason };
         let told = NewEvent::new(EventKind::DeadLettered(dead), Level::Warn);
         tracing::warn!(event = told.kind.name(), "{}", told.message);
-        self.stream.teller().publish(told);
+        self.stream.publisher().publish(told);
         self.stream.aside().add(name, count, why);
         self.done(first, upto).await;
         Some(upto)

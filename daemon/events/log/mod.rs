@@ -352,7 +352,7 @@ fn connect(path: &Path) -> Result<Connection, Fault> {
     });
     let (mut connection, version) = opened?;
     // A number that a subscriber has seen must not be used again after a power failure, so each commit is synced.
-    database::hold(&connection)?;
+    database::make_durable(&connection)?;
     connection.execute_batch("PRAGMA journal_size_limit=4194304")?;
     match version {
         0 => rows::create(&mut connection, unix_ms())?,

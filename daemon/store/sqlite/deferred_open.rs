@@ -48,14 +48,17 @@ impl SqliteStore {
     /// # Errors
     ///
     /// Returns the errors of [`Self::open_held`].
-    pub fn open_later(hold: Arc<StateLock>, readers: RecordReaders) -> Result<Self, StoreError> {
-        let path = hold.directory().join(state_dir::DATABASE);
+    pub fn open_later(
+        state_lock: Arc<StateLock>,
+        readers: RecordReaders,
+    ) -> Result<Self, StoreError> {
+        let path = state_lock.directory().join(state_dir::DATABASE);
         // A full open repairs the state, or returns its error.
         let Some(Sound { records: kept, manifest, seen }) = sound(&path, &readers) else {
-            return Self::open_held(hold, readers);
+            return Self::open_held(state_lock, readers);
         };
         report_unknown_kinds(&kept, &readers);
-        let (verified, mended) = (Some(kept), RepairReport::default());
+        let (verified, repaired) = (Some(kept), RepairReport::default());
         let seen = Some(seen);
         Ok(Self {
             connection: None,
@@ -67,8 +70,8 @@ impl SqliteStore {
             manifest,
             path,
             readers,
-            mended,
-            hold,
+            repaired,
+            state_lock,
         })
     }
 }
@@ -107,7 +110,11 @@ fn sound(path: &Path, readers: &RecordReaders) -> Option<Sound> {
 }
 
 /// Opens a database for writing that was only read so far. A missing database is not made again.
-pub(super) fn take_over(path: &Path, hold: &StateLock, seen: Seen) -> Result<Connection, Fault> {
+pub(super) fn take_over(
+    path: &Path,
+    state_lock: &StateLock,
+    seen: Seen,
+) -> Result<Connection, Fault> {
     if let Some(gone) = gone(path)? {
         return Err(gone);
     }
@@ -115,7 +122,7 @@ pub(super) fn take_over(path: &Path, hold: &StateLock, seen: Seen) -> Result<Con
     if version != SCHEMA {
         return Err(Fault::Refused("the database was replaced while being read".to_owned()));
     }
-    super::hold(&connection)?;
-    fence::take(&mut connection, hold, Some(seen))?;
+    super::make_durable(&connection)?;
+    fence::take(&mut connection, state_lock, Some(seen))?;
     Ok(connection)
 }

@@ -35,33 +35,33 @@ pub(super) fn current_epoch(connection: &Connection) -> Result<u64, Fault> {
 /// `seen`.
 pub(super) fn take(
     connection: &mut Connection,
-    hold: &StateLock,
+    state_lock: &StateLock,
     seen: Option<Seen>,
 ) -> Result<(), Fault> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let standing = guard(&transaction, hold)?;
+    let standing = guard(&transaction, state_lock)?;
     if let Some(seen) = seen
         && Seen::of(&transaction, standing)? != seen
     {
-        hold.fence(standing);
+        state_lock.fence(standing);
         let since = "another steadfast has taken the state since it was read";
         return Err(Fault::Refused(since.to_owned()));
     }
-    let epoch = hold.next_epoch(standing);
+    let epoch = state_lock.next_epoch(standing);
     if epoch != standing {
         write(&transaction, epoch)?;
         Manifest::renew(&transaction)?;
         transaction.commit()?;
     }
-    hold.took(epoch);
+    state_lock.took(epoch);
     Ok(())
 }
 
 /// Checks in each writing transaction that this owner may write. Returns the epoch in the database.
-pub(super) fn guard(transaction: &Transaction<'_>, hold: &StateLock) -> Result<u64, Fault> {
+pub(super) fn guard(transaction: &Transaction<'_>, state_lock: &StateLock) -> Result<u64, Fault> {
     match current_epoch(transaction)? {
-        epoch if hold.admits(epoch) => Ok(epoch),
-        epoch => Err(Fault::Refused(hold.fence(epoch).to_string())),
+        epoch if state_lock.admits(epoch) => Ok(epoch),
+        epoch => Err(Fault::Refused(state_lock.fence(epoch).to_string())),
     }
 }
 

@@ -36,7 +36,7 @@ impl SqliteStore {
         if !self.is_log_overwritten() {
             return Ok(());
         }
-        self.hold.check_place()?;
+        self.state_lock.check_place()?;
         let (Some(log), Some(connection)) = (self.log.take(), self.connection.take()) else {
             return Ok(());
         };

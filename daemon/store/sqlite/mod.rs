@@ -67,9 +67,9 @@ pub struct SqliteStore {
     manifest: Manifest,
     path: PathBuf,
     readers: RecordReaders,
-    mended: RepairReport,
+    repaired: RepairReport,
     /// The lock of the directory, held as long as this value lives.
-    hold: Arc<StateLock>,
+    state_lock: Arc<StateLock>,
 }
 
 impl SqliteStore {
@@ -87,8 +87,11 @@ impl SqliteStore {
     /// # Errors
     ///
     /// Returns an error for a damaged database, which is left as it is, and for one of a newer program.
-    pub fn open_held(hold: Arc<StateLock>, readers: RecordReaders) -> Result<Self, StoreError> {
-        Self::open_on(hold, readers, state_dir::machine())
+    pub fn open_held(
+        state_lock: Arc<StateLock>,
+        readers: RecordReaders,
+    ) -> Result<Self, StoreError> {
+        Self::open_on(state_lock, readers, state_dir::machine())
     }
 
     /// Opens the store of a locked state directory on a machine with this ID.
@@ -97,21 +100,21 @@ impl SqliteStore {
     ///
     /// Returns the errors of [`Self::open_held`].
     pub fn open_on(
-        hold: Arc<StateLock>,
+        state_lock: Arc<StateLock>,
         readers: RecordReaders,
         machine: Option<String>,
     ) -> Result<Self, StoreError> {
-        let path = hold.directory().join(state_dir::DATABASE);
-        hold.placement().forget_database();
-        hold.check_place()?;
+        let path = state_lock.directory().join(state_dir::DATABASE);
+        state_lock.placement().forget_database();
+        state_lock.check_place()?;
         let opened = connect(&path).and_then(|mut opened| {
-            let mended = repair::at_load(&mut opened, &path, (&hold, &readers), machine)?;
-            Ok((opened, mended))
+            let repaired = repair::at_load(&mut opened, &path, (&state_lock, &readers), machine)?;
+            Ok((opened, repaired))
         });
-        let (opened, mended) = opened.map_err(|fault| refusal(&path, fault))?;
+        let (opened, repaired) = opened.map_err(|fault| refusal(&path, fault))?;
         replace::forget(&path);
-        hold.placement().note_database(&path);
-        for line in mended.lines() {
+        state_lock.placement().note_database(&path);
+        for line in repaired.lines() {
             (readers.report)(integrity::REPAIRED, line);
         }
         let Opened { connection, records: kept, manifest } = opened;
@@ -127,8 +130,8 @@ impl SqliteStore {
             manifest,
             path,
             readers,
-            mended,
-            hold,
+            repaired,
+            state_lock,
         })
     }
 
@@ -158,7 +161,7 @@ impl SqliteStore {
 
     /// Returns the repairs made when the store was opened.
     pub fn repair_report(&self) -> &RepairReport {
-        &self.mended
+        &self.repaired
     }
 
     /// Copies a removed write-ahead log into the database; returns true if the handle must be reopened.
@@ -168,20 +171,20 @@ impl SqliteStore {
             return Ok(false);
         }
         // In a removed directory nothing can be saved.
-        self.hold.check_place()?;
+        self.state_lock.check_place()?;
         log.save(connection).map_err(|fault| refusal(&self.path, fault))
     }
 
     /// Writes a batch in one transaction.
     fn write_batch(&mut self, batch: &[Entry]) -> Result<(), StoreError> {
-        let (readers, hold) = (self.readers.clone(), Arc::clone(&self.hold));
+        let (readers, state_lock) = (self.readers.clone(), Arc::clone(&self.state_lock));
         let mut manifest = self.manifest.clone();
         let found = self.with(|connection| {
             let transaction =
                 connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let epoch = fence::guard(&transaction, &hold)?;
+            let epoch = fence::guard(&transaction, &state_lock)?;
             // Writes into a removed file would be lost.
-            hold.check_place().map_err(|lost| Fault::Refused(lost.to_string()))?;
+            state_lock.check_place().map_err(|lost| Fault::Refused(lost.to_string()))?;
             let mut rows = Batch::begin(&transaction, epoch)?;
             for entry in batch {
                 fold(entry, &mut rows).map_err(|error| Fault::Refused(error.to_string()))?;
@@ -214,7 +217,7 @@ impl SqliteStore {
         work: impl FnOnce(&mut Connection) -> Result<T, Fault>,
     ) -> Result<T, StoreError> {
         if let Some(seen) = self.seen {
-            let taken = deferred_open::take_over(&self.path, &self.hold, seen);
+            let taken = deferred_open::take_over(&self.path, &self.state_lock, seen);
             let taken = taken.map_err(|fault| refusal(&self.path, fault))?;
             self.log = Some(log_recovery::own_log(&self.path, &taken));
             (self.connection, self.seen) = (Some(taken), None);
@@ -243,8 +246,8 @@ impl Store for SqliteStore {
         }
         // Stored now, so that a later end does not delete refreshes that are still owed. On a full disk the result is
         // correct all the same, and the next recall derives it again (B-12).
-        let hold = Arc::clone(&self.hold);
-        let written = self.with(|open| write_settled(open, &hold, (&before, &in_flight)));
+        let state_lock = Arc::clone(&self.state_lock);
+        let written = self.with(|open| write_settled(open, &state_lock, (&before, &in_flight)));
         match written {
             Ok(()) => self.copy_log(),
             Err(error) => {
@@ -272,7 +275,7 @@ impl Store for SqliteStore {
             // The state was not taken over yet: the next call does that.
             return Ok(());
         }
-        self.hold.check_place()?;
+        self.state_lock.check_place()?;
         match connect(&self.path) {
             Ok(opened) => {
                 self.log = Some(log_recovery::own_log(&self.path, &opened.connection));
@@ -331,12 +334,12 @@ fn look_at(
 
 fn write_settled(
     connection: &mut Connection,
-    hold: &StateLock,
+    state_lock: &StateLock,
     (before, in_flight): (&Records, &[String]),
 ) -> Result<(), Fault> {
     debug_assert!(in_flight.iter().all(|identity| before.records.contains_key(identity)));
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let epoch = fence::guard(&transaction, hold)?;
+    let epoch = fence::guard(&transaction, state_lock)?;
     let mut rows = Batch::begin(&transaction, epoch)?;
     for identity in in_flight {
         settle(identity, &mut rows).map_err(|error| Fault::Refused(error.to_string()))?;
@@ -391,7 +394,7 @@ fn connect_to(path: &Path, was_there: bool) -> Result<Opened, Fault> {
     if version == 0 && was_there {
         return Err(no_tables());
     }
-    hold(&connection)?;
+    make_durable(&connection)?;
     if version == 0 {
         rows::create(&mut connection, SCHEMA)?;
     }
@@ -411,8 +414,8 @@ fn connect_to(path: &Path, was_there: bool) -> Result<Opened, Fault> {
 
 /// Configures a connection so that commits are durable and overwritten content is erased: it may have been a plaintext
 /// secret (B-26).
-fn hold(connection: &Connection) -> Result<(), Fault> {
-    database::hold(connection)?;
+fn make_durable(connection: &Connection) -> Result<(), Fault> {
+    database::make_durable(connection)?;
     Ok(connection.query_row("PRAGMA secure_delete=ON", (), |_| Ok(()))?)
 }
 

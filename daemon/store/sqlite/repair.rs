@@ -41,36 +41,36 @@ impl RepairReport {
 pub(super) fn at_load(
     opened: &mut Opened,
     path: &Path,
-    (hold, readers): (&StateLock, &RecordReaders),
+    (state_lock, readers): (&StateLock, &RecordReaders),
     machine: Option<String>,
 ) -> Result<RepairReport, Fault> {
     let Opened { connection, records: kept, manifest } = opened;
-    let mut mended = RepairReport::default();
+    let mut repaired = RepairReport::default();
     let wrong = integrity::of_kept(kept, readers);
     let is_sound = wrong.is_empty();
     if !is_sound {
-        mended.lines = repair_all(kept, wrong, readers)?;
+        repaired.lines = repair_all(kept, wrong, readers)?;
     }
     // A rejected owner leaves the state as it is.
-    fence::take(connection, hold, None)?;
+    fence::take(connection, state_lock, None)?;
     if !is_sound {
-        mended.copy = Some(database::copy_aside(connection, path, "bad")?);
+        repaired.copy = Some(database::copy_aside(connection, path, "bad")?);
     }
     let adopted = adopt(kept, manifest, machine.as_deref());
     let says = Manifest::on(machine.or_else(|| manifest.machine.clone()));
     if is_sound && adopted.is_none() && says == *manifest {
-        return Ok(mended);
+        return Ok(repaired);
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    fence::guard(&transaction, hold)?;
+    fence::guard(&transaction, state_lock)?;
     if !is_sound || adopted.is_some() {
         rows::replace(&transaction, kept)?;
     }
     says.write(&transaction)?;
     transaction.commit()?;
-    mended.lines.extend(adopted);
+    repaired.lines.extend(adopted);
     *manifest = says;
-    Ok(mended)
+    Ok(repaired)
 }
 
 /// Repairs all violations, and returns a line for each.
@@ -128,10 +128,10 @@ impl SqliteStore {
     ///
     /// A state of a newer program, or one that cannot be written, is an error.
     pub fn repair(
-        hold: Arc<StateLock>,
+        state_lock: Arc<StateLock>,
         readers: RecordReaders,
     ) -> Result<RepairReport, StoreError> {
-        Self::repair_on(hold, readers, state_dir::machine())
+        Self::repair_on(state_lock, readers, state_dir::machine())
     }
 
     /// Repairs a state on a machine with this ID.
@@ -140,23 +140,23 @@ impl SqliteStore {
     ///
     /// Returns the errors of [`Self::repair`].
     pub fn repair_on(
-        hold: Arc<StateLock>,
+        state_lock: Arc<StateLock>,
         readers: RecordReaders,
         machine: Option<String>,
     ) -> Result<RepairReport, StoreError> {
-        let folder = hold.directory().to_owned();
+        let folder = state_lock.directory().to_owned();
         let path = folder.join(state_dir::DATABASE);
-        match Self::open_on(Arc::clone(&hold), readers.clone(), machine.clone()) {
-            Ok(mut store) => return with_key(&folder, std::mem::take(&mut store.mended)),
+        match Self::open_on(Arc::clone(&state_lock), readers.clone(), machine.clone()) {
+            Ok(mut store) => return with_key(&folder, std::mem::take(&mut store.repaired)),
             Err(StoreError::Damaged { .. }) => {}
             Err(other) => return Err(other),
         }
         let refuse = |fault| refusal(&path, fault);
         if replace::is_whole(&path) {
             let copy = replace::put_into_place(&path).map_err(refuse)?;
-            let store = Self::open_on(hold, readers, machine)?;
+            let store = Self::open_on(state_lock, readers, machine)?;
             let mut lines = vec!["completing an interrupted repair".to_owned()];
-            lines.extend(store.mended.lines.iter().cloned());
+            lines.extend(store.repaired.lines.iter().cloned());
             return with_key(&folder, RepairReport { lines, copy: copy.exists().then_some(copy) });
         }
         let Salvaged { mut records, lost, manifest, epoch } = match read_damaged(&path) {
@@ -183,15 +183,18 @@ impl SqliteStore {
         }
         let says = Manifest::on(manifest.and_then(|manifest| manifest.machine));
         // An owner that the old database fenced off is fenced by the new one, too.
-        hold.comes_after(epoch).map_err(|fenced| refuse(Fault::Refused(fenced.to_string())))?;
-        let copy = replace::replace(&path, &hold, (&records, &says)).map_err(refuse)?;
+        state_lock
+            .comes_after(epoch)
+            .map_err(|fenced| refuse(Fault::Refused(fenced.to_string())))?;
+        let copy = replace::replace(&path, &state_lock, (&records, &says)).map_err(refuse)?;
         // The open adopts a state of another machine, and verifies the result.
-        let store = Self::open_on(hold, readers, machine)?;
-        lines.extend(store.mended.lines.iter().cloned());
+        let store = Self::open_on(state_lock, readers, machine)?;
+        lines.extend(store.repaired.lines.iter().cloned());
         // The store holds the directory until here.
-        let mended = with_key(&folder, RepairReport { lines, copy: copy.exists().then_some(copy) });
+        let repaired =
+            with_key(&folder, RepairReport { lines, copy: copy.exists().then_some(copy) });
         drop(store);
-        mended
+        repaired
     }
 
     /// Replaces the state with an imported one of a given machine (B-24); the old state stays beside it, at the path in
@@ -201,11 +204,11 @@ impl SqliteStore {
     ///
     /// Returns an error if the state directory was lost or taken over, or cannot be written.
     pub fn import(
-        hold: &StateLock,
+        state_lock: &StateLock,
         new: Imported,
         readers: &RecordReaders,
     ) -> Result<RepairReport, StoreError> {
-        Self::import_on(hold, new, readers, state_dir::machine())
+        Self::import_on(state_lock, new, readers, state_dir::machine())
     }
 
     /// Imports a state on a machine with this ID.
@@ -214,14 +217,14 @@ impl SqliteStore {
     ///
     /// Returns the errors of [`Self::import`].
     pub fn import_on(
-        hold: &StateLock,
+        state_lock: &StateLock,
         Imported { recalled, machine }: Imported,
         readers: &RecordReaders,
         here: Option<String>,
     ) -> Result<RepairReport, StoreError> {
-        let path = hold.directory().join(state_dir::DATABASE);
-        hold.placement().forget_database();
-        hold.check_place()?;
+        let path = state_lock.directory().join(state_dir::DATABASE);
+        state_lock.placement().forget_database();
+        state_lock.check_place()?;
         let refuse = |fault| refusal(&path, fault);
         let mut kept = Records::from(recalled);
         let mut lines = vec![format!("{} resources imported", kept.records.len())];
@@ -237,41 +240,44 @@ impl SqliteStore {
             Ok(Opened { mut connection, records: before, .. }) => {
                 keep_secrets(&mut kept, &before, readers);
                 let copy = database::copy_aside(&connection, &path, "before").map_err(refuse)?;
-                write_all(&mut connection, hold, (&kept, &says)).map_err(refuse)?;
+                write_all(&mut connection, state_lock, (&kept, &says)).map_err(refuse)?;
                 copy
             }
             Err(Fault::Damaged(_)) => {
                 if let Ok(found) = read_damaged(&path) {
-                    let after = hold.comes_after(found.epoch);
+                    let after = state_lock.comes_after(found.epoch);
                     after.map_err(|fenced| refuse(Fault::Refused(fenced.to_string())))?;
                     keep_secrets(&mut kept, &found.records, readers);
                 }
-                replace::replace(&path, hold, (&kept, &says)).map_err(refuse)?
+                replace::replace(&path, state_lock, (&kept, &says)).map_err(refuse)?
             }
             Err(refused) => return Err(refuse(refused)),
         };
-        with_key(hold.directory(), RepairReport { lines, copy: copy.exists().then_some(copy) })
+        with_key(
+            state_lock.directory(),
+            RepairReport { lines, copy: copy.exists().then_some(copy) },
+        )
     }
 }
 
 /// Makes a new key if that of the state is lost, and reports the consequences.
-fn with_key(directory: &Path, mut mended: RepairReport) -> Result<RepairReport, StoreError> {
+fn with_key(directory: &Path, mut repaired: RepairReport) -> Result<RepairReport, StoreError> {
     if let Err(why) = state_dir::found_key(directory)? {
         if super::read_only::holds_rows(directory)? {
-            mended.lines.push(format!(
+            repaired.lines.push(format!(
                 "{}: {why}; a new key is created: received values count as changed, and saved passwords are lost",
                 state_dir::KEY
             ));
         }
         if directory.join(state_dir::HISTORY).exists() {
-            mended.lines.push(format!(
+            repaired.lines.push(format!(
                 "{}: {why}; history entries made with this key cannot be read or restored",
                 state_dir::KEY
             ));
         }
         state_dir::make_key(directory)?;
     }
-    Ok(mended)
+    Ok(repaired)
 }
 
 /// An exported state, with the ID of its machine, if known.
@@ -297,12 +303,12 @@ fn keep_secrets(new: &mut Records, before: &Records, readers: &RecordReaders) {
 /// Replaces the whole content of a database.
 pub(super) fn write_all(
     connection: &mut Connection,
-    hold: &StateLock,
+    state_lock: &StateLock,
     (kept, says): (&Records, &Manifest),
 ) -> Result<(), Fault> {
-    fence::take(connection, hold, None)?;
+    fence::take(connection, state_lock, None)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    fence::guard(&transaction, hold)?;
+    fence::guard(&transaction, state_lock)?;
     rows::replace(&transaction, kept)?;
     says.write(&transaction)?;
     Ok(transaction.commit()?)

@@ -18,7 +18,7 @@ const WHOLE: &str = ".repaired";
 /// Puts a database with this content into the place of the old one. Returns the new path of the old one.
 pub(super) fn replace(
     path: &Path,
-    hold: &StateLock,
+    state_lock: &StateLock,
     what: (&Records, &Manifest),
 ) -> Result<PathBuf, Fault> {
     let (making, whole) = (with_suffix(path, MAKING), with_suffix(path, WHOLE));
@@ -26,7 +26,7 @@ pub(super) fn replace(
         database::remove(left)?;
     }
     let Opened { mut connection, .. } = begin_anew(&making)?;
-    write_all(&mut connection, hold, what)?;
+    write_all(&mut connection, state_lock, what)?;
     // Closing removes the log: from here on the database is one file.
     connection.close().map_err(|(_, error)| Fault::from(error))?;
     std::fs::rename(&making, &whole)?;

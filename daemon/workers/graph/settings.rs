@@ -118,7 +118,7 @@ pub(in crate::workers) async fn apply_settings(
         for line in settings_change(&change) {
             tracing::info!(event = "settings", "{line}");
         }
-        shared.teller.publish(NewEvent::new(EventKind::Settings(change.clone()), Level::Info));
+        shared.publisher.publish(NewEvent::new(EventKind::Settings(change.clone()), Level::Info));
     }
     change
 }
@@ -127,7 +127,7 @@ pub(in crate::workers) async fn apply_settings(
 /// waits only for an old one of the same name. Exchanges of two reloads do not overlap.
 async fn exchange_recorders(shared: &Arc<Shared>, (old, new): (Vec<Recorder>, Vec<Recorder>)) {
     let _one_at_a_time = shared.exchange.lock().await;
-    let supervisor = &shared.ending.supervisor;
+    let supervisor = &shared.shutdown.supervisor;
     let gone = old.iter().filter(|one| !new.contains(one)).map(recorders::worker_name);
     let gone: Vec<String> = gone.collect();
     let added = new.into_iter().filter(|one| !old.contains(one));
@@ -147,7 +147,7 @@ async fn install_recorders(shared: &Arc<Shared>, declared: Vec<Recorder>) {
     for added in declared {
         let name = added.name();
         let worker = recorders::recorder(shared, added);
-        if let Err(why) = shared.ending.supervisor.install(vec![worker]).await {
+        if let Err(why) = shared.shutdown.supervisor.install(vec![worker]).await {
             tracing::warn!(event = "recorder", "{name}: could not be installed: {why}");
         }
     }

@@ -4,8 +4,8 @@
 use crate::events::LogWriter;
 use crate::store::StateLock;
 use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
+use crate::workers::STOP_RANK_EVENTS;
 use crate::workers::Shared;
-use crate::workers::TELLS;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -19,26 +19,26 @@ pub(in crate::workers) const TAIL: Duration = Duration::from_secs(5);
 
 /// The log writer, and the state of its thread.
 pub(in crate::workers) struct LogThread {
-    scribe: Arc<LogWriter>,
+    log_writer: Arc<LogWriter>,
     runs: watch::Sender<bool>,
     /// The number of recorders that run.
     pub(in crate::workers) recorders: watch::Sender<usize>,
 }
 
 impl LogThread {
-    pub(in crate::workers) fn new(scribe: LogWriter) -> Self {
+    pub(in crate::workers) fn new(log_writer: LogWriter) -> Self {
         let (runs, recorders) = (watch::Sender::default(), watch::Sender::default());
-        Self { scribe: Arc::new(scribe), runs, recorders }
+        Self { log_writer: Arc::new(log_writer), runs, recorders }
     }
 
     /// Starts the thread of the log writer, unless it runs.
-    fn start(self: &Arc<Self>, hold: Arc<StateLock>) -> Result<(), Failure> {
+    fn start(self: &Arc<Self>, state_lock: Arc<StateLock>) -> Result<(), Failure> {
         if self.runs.send_replace(true) {
             return Ok(());
         }
-        let own = Running(Arc::clone(self), hold);
+        let own = Running(Arc::clone(self), state_lock);
         let thread = std::thread::Builder::new().name("events".to_owned());
-        thread.spawn(move || own.0.scribe.run()).map(drop).map_err(Failure::again)
+        thread.spawn(move || own.0.log_writer.run()).map(drop).map_err(Failure::again)
     }
 }
 
@@ -59,35 +59,35 @@ pub(in crate::workers) fn events(shared: &Arc<Shared>) -> Manifold {
         async move {
             life.set_status("waiting for the state directory");
             let mut lock = shared.lock.subscribe();
-            let hold = tokio::select! {
-                hold = lock.wait_for(Option::is_some) => hold.map_err(Failure::again)?.clone(),
+            let state_lock = tokio::select! {
+                state_lock = lock.wait_for(Option::is_some) => state_lock.map_err(Failure::again)?.clone(),
                 () = life.stopping().cancelled() => return Ok(()),
             };
-            let Some(hold) = hold else { return Err(Failure::again("the state directory is not locked")) };
-            let press = &shared.press;
-            press.start(hold)?;
+            let Some(state_lock) = state_lock else { return Err(Failure::again("the state directory is not locked")) };
+            let log_thread = &shared.log_thread;
+            log_thread.start(state_lock)?;
             life.ready(Outputs::none());
-            let mut runs = press.runs.subscribe();
+            let mut runs = log_thread.runs.subscribe();
             tokio::select! {
                 _ = runs.wait_for(|runs| !runs) => {
                     return Err(Failure::again("the event log thread panicked; see the log for the location"));
                 }
                 () = show_status(&shared, &life) => {}
-                never = life.watch_thread(|| press.scribe.ping()) => match never {},
+                never = life.watch_thread(|| log_thread.log_writer.ping()) => match never {},
                 () = life.stopping().cancelled() => {}
             }
-            let how = if shared.ending.is_now() { "interrupted" } else { "stopped" };
-            press.scribe.finish(how, "the daemon ends".to_owned());
+            let how = if shared.shutdown.is_now() { "interrupted" } else { "stopped" };
+            log_thread.log_writer.finish(how, "the daemon ends".to_owned());
             let mut standing = shared.stream.progress();
             drop(timeout(LAST, standing.wait_for(|standing| standing.is_over)).await);
-            let mut recorders = press.recorders.subscribe();
+            let mut recorders = log_thread.recorders.subscribe();
             drop(timeout(TAIL, recorders.wait_for(|count| *count == 0)).await);
-            press.scribe.leave();
+            log_thread.log_writer.leave();
             drop(timeout(LAST, runs.wait_for(|runs| !runs)).await);
             Ok(())
         }
     });
-    worker.handles("store").stop_rank(TELLS).grace(LAST * 2 + TAIL + LAST)
+    worker.handles("store").stop_rank(STOP_RANK_EVENTS).grace(LAST * 2 + TAIL + LAST)
 }
 
 /// Reports the progress of the log as the status of the worker.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Returns the problems, worst first.
 pub(in crate::workers) fn look(shared: &Shared) -> Vec<PartStatus> {
-    let mut ill = of_workers(&shared.ending.supervisor.report());
+    let mut ill = of_workers(&shared.shutdown.supervisor.report());
     let unwritable_part = |part: &str, why: String| PartStatus {
         part: part.to_owned(),
         condition: PartCondition::WriteFailed,
@@ -97,7 +97,7 @@ fn ago(milliseconds: u64) -> String {
 }
 
 /// Describes the workers that a stopping daemon waits for.
-pub(in crate::workers) fn ending(report: &Report) -> String {
+pub(in crate::workers) fn shutdown_progress(report: &Report) -> String {
     let live = |state| matches!(state, State::Starting | State::Running | State::Stopping);
     let left = report.workers.iter().filter(|(_, worker)| worker.state == State::Stopping);
     let names: Vec<&str> = left.map(|(name, _)| name.as_str()).collect();
@@ -112,7 +112,7 @@ pub(in crate::workers) fn ending(report: &Report) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{ending, of_workers};
+    use super::{of_workers, shutdown_progress};
     use crate::api::PartCondition;
     use crate::api::{Report, State, WorkerReport};
 
@@ -172,8 +172,8 @@ mod tests {
     fn awaited_workers_are_reported() {
         let mut report = Report::default();
         report.workers.insert("control".to_owned(), worker(State::Running));
-        assert_eq!(ending(&report), "the daemon is stopping: 1 workers are running");
+        assert_eq!(shutdown_progress(&report), "the daemon is stopping: 1 workers are running");
         report.workers.insert("recorder".to_owned(), worker(State::Stopping));
-        assert_eq!(ending(&report), "the daemon is stopping: waiting for recorder");
+        assert_eq!(shutdown_progress(&report), "the daemon is stopping: waiting for recorder");
     }
 }

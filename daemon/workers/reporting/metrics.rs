@@ -9,7 +9,7 @@ use crate::metrics::{
 };
 use crate::supervisor::{Failure, Manifold, Outputs, State, WorkerContext};
 use crate::workers::Shared;
-use crate::workers::silence;
+use crate::workers::heartbeat_limit;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub struct MetricsSettings {
 
 /// Returns the values of all metrics now.
 async fn take_snapshot(shared: &Shared, most: u32) -> Snapshot {
-    let report = shared.ending.supervisor.report();
+    let report = shared.shutdown.supervisor.report();
     let workers = report.workers.into_iter().map(|(name, worker)| WorkerValues {
         name,
         running: worker.state == State::Running,
@@ -151,7 +151,7 @@ pub(in crate::workers) fn metrics_socket(
                     accepted = life.during(socket.accept()) => {
                         life.during(connections.serve(accepted, &life)).await;
                     }
-                    () = tokio::time::sleep(silence() / 3) => {
+                    () = tokio::time::sleep(heartbeat_limit() / 3) => {
                         if socket.renew().await.map_err(Failure::again)? {
                             tracing::warn!(event = "metrics", "{path} was removed and is recreated");
                         }

@@ -4,10 +4,10 @@ use crate::config::{Destination, Recorder as Declared};
 use crate::events::Stream;
 use crate::events::export::{NoCertificates, Recorder, Sink, ToFile, ToJournald, ToWebhook};
 use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
+use crate::workers::STOP_RANK_EVENTS;
 use crate::workers::Shared;
-use crate::workers::TELLS;
+use crate::workers::heartbeat_limit;
 use crate::workers::reporting::event_log::TAIL;
-use crate::workers::silence;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -25,7 +25,7 @@ pub(in crate::workers) fn recorder(shared: &Arc<Shared>, declared: Declared) -> 
         let (shared, declared, name) = (Arc::clone(&own), declared.clone(), name.clone());
         let said = Arc::clone(&said);
         async move {
-            let _present = Present::new(&shared.press.recorders);
+            let _present = Present::new(&shared.log_thread.recorders);
             let sink = sink(&declared).map_err(|why| {
                 log_if_new(&said, &name, &why.to_string());
                 Failure::again(why)
@@ -36,9 +36,9 @@ pub(in crate::workers) fn recorder(shared: &Arc<Shared>, declared: Declared) -> 
                 sink,
                 stream: shared.stream.clone(),
                 state_directory: shared.state_directory.clone(),
-                turn: silence() / 3,
+                turn: heartbeat_limit() / 3,
                 debug: declared.debug,
-                leaves: Box::new(move || !own.ending.is_ending()),
+                leaves: Box::new(move || !own.shutdown.is_ending()),
             };
             let _failing = Failing { stream: &shared.stream, name: Arc::clone(&recorder.name) };
             life.ready(Outputs::none());
@@ -48,7 +48,7 @@ pub(in crate::workers) fn recorder(shared: &Arc<Shared>, declared: Declared) -> 
             };
             tokio::select! {
                 ended = recorder.run(life.stopping(), says) => ended.map_err(Failure::again),
-                () = shared.ending.at_once() => {
+                () = shared.shutdown.at_once() => {
                     let name = &recorder.name;
                     tracing::warn!(event = "recorder", "{name}: unsent events remain; the next start sends them");
                     Ok(())
@@ -56,7 +56,7 @@ pub(in crate::workers) fn recorder(shared: &Arc<Shared>, declared: Declared) -> 
             }
         }
     });
-    worker.handles("events").stop_rank(TELLS).grace(TAIL * 2)
+    worker.handles("events").stop_rank(STOP_RANK_EVENTS).grace(TAIL * 2)
 }
 
 /// Opens the destination of a declared recorder.

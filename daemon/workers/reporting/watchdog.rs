@@ -2,7 +2,7 @@
 
 use crate::driver::{DriverEvent, DriverHealth, PingReply};
 use crate::supervisor::{Manifold, Outputs, WorkerContext};
-use crate::workers::HEARS;
+use crate::workers::STOP_RANK_SIGNALS;
 use crate::workers::Shared;
 use crate::workers::reporting::sd_notify;
 use std::sync::Arc;
@@ -35,11 +35,11 @@ pub(in crate::workers) fn watchdog(shared: &Arc<Shared>) -> Manifold {
             }
         }
     });
-    worker.stop_rank(HEARS)
+    worker.stop_rank(STOP_RANK_SIGNALS)
 }
 
 async fn feed(shared: &Shared) {
-    let report = shared.ending.supervisor.report();
+    let report = shared.shutdown.supervisor.report();
     if report.workers.values().any(|worker| worker.hangs_for.is_some()) {
         // The hang was logged at its detection.
         return;

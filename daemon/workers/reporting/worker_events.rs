@@ -12,20 +12,21 @@ type Work = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
 
 /// Wraps the start of a worker so that its start and end are published as events.
 pub(in crate::workers) fn told<W>(
-    teller: &Publisher,
+    publisher: &Publisher,
     name: &str,
     start: impl Fn(Inputs, WorkerContext) -> W + Send + Sync + 'static,
 ) -> impl Fn(Inputs, WorkerContext) -> Work + Send + Sync + 'static
 where
     W: Future<Output = Result<(), Failure>> + Send + 'static,
 {
-    let (teller, name): (_, Arc<str>) = (teller.clone(), name.into());
+    let (publisher, name): (_, Arc<str>) = (publisher.clone(), name.into());
     move |inputs, life| {
-        let running = Running { teller: teller.clone(), name: Arc::clone(&name), is_told: false };
-        let (teller, name) = (teller.clone(), Arc::clone(&name));
+        let running =
+            Running { publisher: publisher.clone(), name: Arc::clone(&name), is_told: false };
+        let (publisher, name) = (publisher.clone(), Arc::clone(&name));
         let life = life.on_ready(move || {
             let worker = Worker { worker: name.to_string(), reason: None };
-            teller.publish(NewEvent::new(EventKind::WorkerStarted(worker), Level::Info));
+            publisher.publish(NewEvent::new(EventKind::WorkerStarted(worker), Level::Info));
         });
         let work = start(inputs, life);
         Box::pin(async move {
@@ -39,7 +40,7 @@ where
 
 /// A worker until its end.
 struct Running {
-    teller: Publisher,
+    publisher: Publisher,
     name: Arc<str>,
     is_told: bool,
 }
@@ -50,7 +51,7 @@ impl Running {
         let reason = result.as_ref().err().map(ToString::to_string);
         let level = if reason.is_some() { Level::Warn } else { Level::Info };
         let worker = Worker { worker: self.name.to_string(), reason };
-        self.teller.publish(NewEvent::new(EventKind::WorkerStopped(worker), level));
+        self.publisher.publish(NewEvent::new(EventKind::WorkerStopped(worker), level));
     }
 }
 
@@ -61,7 +62,7 @@ impl Drop for Running {
             return;
         }
         let name = &self.name;
-        self.teller.publish(if std::thread::panicking() {
+        self.publisher.publish(if std::thread::panicking() {
             NewEvent::internal_error(format!("{name}: panicked; see the log for the location"))
         } else {
             let reason = Some("was aborted".to_owned());

@@ -3,10 +3,10 @@
 use crate::control::{Address, BindError, Limits, RequestHandler, Server};
 use crate::lease::LeaseStatus;
 use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
-use crate::workers::ANSWERS;
+use crate::workers::STOP_RANK_CONTROL;
 use crate::workers::Shared;
+use crate::workers::heartbeat_limit;
 use crate::workers::requests::handler::DaemonRequestHandler;
-use crate::workers::silence;
 use std::sync::Arc;
 
 /// Creates the worker that listens at the control socket. It is independent of all other workers, and stops last.
@@ -31,12 +31,12 @@ pub(in crate::workers) fn control(
             })?;
             life.set_status(format!("listens at {}", address.path().display()));
             life.ready(Outputs::none());
-            let turns = (silence() / 3, || life.alive());
+            let turns = (heartbeat_limit() / 3, || life.alive());
             let ended = server.serve(desk, life.stopping().clone(), turns).await;
             ended.map_err(Failure::again)
         }
     });
-    worker.handles("events").stop_rank(ANSWERS)
+    worker.handles("events").stop_rank(STOP_RANK_CONTROL)
 }
 
 /// Returns true if another daemon listens at the socket.

@@ -137,7 +137,7 @@ impl DaemonRequestHandler {
                 self.send_events((wanted, follow), caller, replies).await?;
             }
             Request::Workers => {
-                replies.send_data(self.shared.ending.supervisor.report()).await;
+                replies.send_data(self.shared.shutdown.supervisor.report()).await;
             }
             Request::Pause { seconds, reason, resources, drain } => {
                 self.pause((seconds, reason, drain), resources, replies).await?;
@@ -169,8 +169,8 @@ impl DaemonRequestHandler {
                 self.retry(resources, persist, replies).await?;
             }
             Request::Check { resources } => self.order(resources, Query::CheckNow).await?,
-            Request::Stop { now: true } => self.shared.ending.now(),
-            Request::Stop { now: false } => self.shared.ending.begin(),
+            Request::Stop { now: true } => self.shared.shutdown.now(),
+            Request::Stop { now: false } => self.shared.shutdown.begin(),
             Request::LogLevel { filter } => {
                 replies.send_data(self.set_log_level(filter)?).await;
             }
@@ -221,8 +221,8 @@ impl DaemonRequestHandler {
         ) {
             return Ok(());
         }
-        let Some(hold) = self.shared.lock.current() else { return Ok(()) };
-        let looked = tokio::task::spawn_blocking(move || hold.check_place());
+        let Some(state_lock) = self.shared.lock.current() else { return Ok(()) };
+        let looked = tokio::task::spawn_blocking(move || state_lock.check_place());
         match timeout(PATIENCE, looked).await {
             Ok(Ok(Err(lost))) => Err(Reply::Refused(format!("{lost}; restart steadfast"))),
             // The worker of the store reports a disk that does not answer.
@@ -249,7 +249,7 @@ impl DaemonRequestHandler {
 
     /// Returns true if the first driver of this daemon has not started yet, and no worker before it has failed.
     fn is_starting(&self) -> bool {
-        let report = self.shared.ending.supervisor.report();
+        let report = self.shared.shutdown.supervisor.report();
         let is_well = |name: &&str| report.workers.get(*name).is_none_or(|one| one.failures == 0);
         *self.shared.requests.drivers().borrow() == 0
             && report.state != State::Stopping
@@ -266,7 +266,7 @@ impl DaemonRequestHandler {
         let busy = || Reply::Unavailable("another state command is in progress".to_owned());
         let mut drivers = self.shared.requests.drivers();
         drivers.mark_unchanged();
-        let answer = self.shared.mending.ask(what).ok_or_else(busy)?;
+        let answer = self.shared.maintenance.ask(what).ok_or_else(busy)?;
         match timeout(LOOKS, answer).await {
             Ok(Ok(Ok(lines))) => {
                 // Later queries should reach the driver that has read the new state; the wait for it is limited.
@@ -306,7 +306,7 @@ impl DaemonRequestHandler {
 
     /// Sends a request to the driver, or to the next one; fails if there will be none.
     pub(super) fn of_next_driver(&self, request: DriverEvent) -> Result<(), Reply> {
-        if self.shared.ending.is_begun() {
+        if self.shared.shutdown.is_begun() {
             return Err(self.no_driver());
         }
         self.shared.requests.put(request);
@@ -315,7 +315,7 @@ impl DaemonRequestHandler {
 
     /// Describes a driver that has not answered.
     fn busy(&self) -> String {
-        let report = self.shared.ending.supervisor.report();
+        let report = self.shared.shutdown.supervisor.report();
         let hangs = report.workers.get("driver").and_then(|worker| worker.hangs_for);
         let busy = "the driver is busy and did not respond";
         match hangs {
@@ -329,9 +329,9 @@ impl DaemonRequestHandler {
 
     /// Describes why no driver runs, and the time of the next attempt.
     fn no_driver(&self) -> Reply {
-        let report = self.shared.ending.supervisor.report();
+        let report = self.shared.shutdown.supervisor.report();
         if report.state == State::Stopping {
-            return Reply::Unavailable(health::ending(&report));
+            return Reply::Unavailable(health::shutdown_progress(&report));
         }
         let driver = report.workers.get("driver");
         let why = driver.and_then(|worker| worker.last_error.clone());

@@ -3,7 +3,7 @@
 use crate::driver::DriverEvent;
 use crate::signals::{Signal, Signals};
 use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
-use crate::workers::HEARS;
+use crate::workers::STOP_RANK_SIGNALS;
 use crate::workers::Shared;
 use crate::workers::graph::loader::ReloadCause;
 use std::sync::Arc;
@@ -38,10 +38,10 @@ pub(in crate::workers) fn signals(shared: &Arc<Shared>, signals: Signals) -> Man
                         });
                     }
                     Signal::Resume => shared.requests.put(DriverEvent::Resume),
-                    Signal::Stop => shared.ending.ask(),
+                    Signal::Stop => shared.shutdown.ask(),
                 }
             }
         }
     });
-    worker.stop_rank(HEARS)
+    worker.stop_rank(STOP_RANK_SIGNALS)
 }

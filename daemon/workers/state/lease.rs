@@ -3,8 +3,8 @@
 use crate::driver::{DriverEvent, LeaseLoss, LeaseValidity};
 use crate::lease::{Lease, LeaseLost, LeaseStatus, boottime, keep};
 use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
+use crate::workers::STOP_RANK_EVENTS;
 use crate::workers::Shared;
-use crate::workers::TELLS;
 use std::sync::Arc;
 use tokio::sync::{Mutex, watch};
 
@@ -43,7 +43,7 @@ pub(in crate::workers) fn lease(shared: &Arc<Shared>, lease: Box<dyn Lease>) -> 
             }
         }
     });
-    worker.handles("store").stop_rank(TELLS)
+    worker.handles("store").stop_rank(STOP_RANK_EVENTS)
 }
 
 /// Returns the validity of the lease for the driver; `None` before the lease was first obtained.

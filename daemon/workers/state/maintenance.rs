@@ -100,16 +100,16 @@ mod tests {
     /// A request whose requester no longer waits is not carried out later.
     #[tokio::test]
     async fn requests_without_a_waiter_are_not_done() {
-        let mender = MaintenanceQueue::default();
-        drop(mender.ask(Maintenance::Import).expect("asked"));
-        assert!(mender.ask(Maintenance::Repair).is_none(), "one at a time");
-        let mut next = Box::pin(mender.next());
+        let queue = MaintenanceQueue::default();
+        drop(queue.ask(Maintenance::Import).expect("asked"));
+        assert!(queue.ask(Maintenance::Repair).is_none(), "one at a time");
+        let mut next = Box::pin(queue.next());
         tokio::select! {
             biased;
             asked = &mut next => panic!("nobody waits for {:?}", asked.what),
             () = tokio::task::yield_now() => {}
         }
-        let _waits = mender.ask(Maintenance::Repair).expect("asked");
+        let _waits = queue.ask(Maintenance::Repair).expect("asked");
         assert_eq!(next.await.what, Maintenance::Repair);
     }
 

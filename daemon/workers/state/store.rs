@@ -52,7 +52,7 @@ impl StoreOutput {
         let recalled = readers(shared.host().graph.options.kinds, |_, _| {}).only_known(recalled);
         let mut memory = MemoryStore::with(recalled.clone());
         let journal = Journal::spawn(Box::new(memory.clone())).map_err(Failure::again)?;
-        memory.commit(&shared.mending.carried.take()).map_err(Failure::again)?;
+        memory.commit(&shared.maintenance.carried.take()).map_err(Failure::again)?;
         let observed = Observed {
             shared: Arc::clone(shared),
             journal: journal.clone(),
@@ -75,7 +75,7 @@ impl Drop for Observed {
     fn drop(&mut self) {
         self.journal.close();
         match self.memory.recall() {
-            Ok(now) => self.shared.mending.carried.put(&self.began, &now),
+            Ok(now) => self.shared.maintenance.carried.put(&self.began, &now),
             Err(error) => tracing::debug!(%error, "in memory nothing is refused"),
         }
     }
@@ -83,14 +83,14 @@ impl Drop for Observed {
 
 /// Opens the state, and stores the pauses carried over.
 fn open(
-    hold: &Arc<StateLock>,
+    state_lock: &Arc<StateLock>,
     directory: &Path,
     readers: RecordReaders,
     carried: &CarriedPauses,
 ) -> Result<StoreOutput, StoreError> {
-    let mut store = SqliteStore::open_held(Arc::clone(hold), readers)?;
+    let mut store = SqliteStore::open_held(Arc::clone(state_lock), readers)?;
     let key = SqliteStore::key(directory)?;
-    hold.note_key(&key);
+    state_lock.note_key(&key);
     // Interrupted mutations are settled here, while the state can still be rejected.
     store.recall()?;
     carried.hand_over(&mut store)?;
@@ -110,17 +110,17 @@ pub(in crate::workers) fn store(shared: &Arc<Shared>) -> Manifold {
         let (shared, first) = (Arc::clone(&own), Arc::clone(&first));
         async move {
             life.set_status("locks the state directory");
-            let hold = tokio::select! {
-                hold = life.during(shared.lock.take()) => hold,
+            let state_lock = tokio::select! {
+                state_lock = life.during(shared.lock.take()) => state_lock,
                 () = life.stopping().cancelled() => return Ok(()),
             };
             // Another daemon has the directory, or it cannot be used: nothing can be recorded.
-            let hold = hold.map_err(|why| Failure::fatal(LOCK_RANK, why))?;
+            let state_lock = state_lock.map_err(|why| Failure::fatal(LOCK_RANK, why))?;
             end_orphans(&shared, &first).await?;
-            let opened = try_open(&shared, Arc::clone(&hold)).await?;
+            let opened = try_open(&shared, Arc::clone(&state_lock)).await?;
             match opened {
-                Ok(kept) => keep(&shared, &life, kept, hold).await,
-                Err(error) => run_read_only(&shared, &life, &error, hold).await,
+                Ok(kept) => keep(&shared, &life, kept, state_lock).await,
+                Err(error) => run_read_only(&shared, &life, &error, state_lock).await,
             }
         }
     })
@@ -128,11 +128,11 @@ pub(in crate::workers) fn store(shared: &Arc<Shared>) -> Manifold {
 
 /// Returns record readers that report repaired records to the log and as events.
 fn reporting_readers(shared: &Arc<Shared>) -> RecordReaders {
-    let teller = shared.teller.clone();
+    let publisher = shared.publisher.clone();
     let kinds = shared.host().graph.options.kinds;
     readers(kinds, move |event, line| {
         tracing::warn!(event, "{line}");
-        teller.publish(events::integrity(event, line));
+        publisher.publish(events::integrity(event, line));
     })
 }
 
@@ -159,15 +159,15 @@ pub(crate) fn log_ended_orphans(groups: &[i32]) {
 
 async fn try_open(
     shared: &Arc<Shared>,
-    hold: Arc<StateLock>,
+    state_lock: Arc<StateLock>,
 ) -> Result<Result<StoreOutput, StoreError>, Failure> {
     let (directory, history) = (shared.state_directory.clone(), Arc::clone(&shared.history));
     let (readers, own) = (reporting_readers(shared), Arc::clone(shared));
     let opened = tokio::task::spawn_blocking(move || {
-        let opened = open(&hold, &directory, readers, &own.mending.carried)?;
+        let opened = open(&state_lock, &directory, readers, &own.maintenance.carried)?;
         history.drop_expired();
         if let Some(loss) = history.take_loss() {
-            own.teller.publish(events::integrity(REPAIRED, &loss));
+            own.publisher.publish(events::integrity(REPAIRED, &loss));
         }
         Ok(opened)
     });
@@ -179,7 +179,7 @@ async fn keep(
     shared: &Arc<Shared>,
     life: &WorkerContext,
     kept: StoreOutput,
-    hold: Arc<StateLock>,
+    state_lock: Arc<StateLock>,
 ) -> Result<(), Failure> {
     life.set_status(format!("in {}", shared.state_directory.display()));
     let journal = kept.journal.clone();
@@ -187,12 +187,12 @@ async fn keep(
     life.ready(Outputs::none().with(kept));
     let wanted = tokio::select! {
         () = life.stopping().cancelled() => None,
-        () = hold.fenced().cancelled() => return Err(fenced(&hold)),
-        () = hold.lost().cancelled() => return Err(lost(&hold)),
+        () = state_lock.fenced().cancelled() => return Err(fenced(&state_lock)),
+        () = state_lock.lost().cancelled() => return Err(lost(&state_lock)),
         () = journal.ended().cancelled() => return Err(Failure::again(StoreError::Ended)),
         never = replace_failed_history_writer(shared) => match never {},
-        wanted = shared.mending.next() => Some(wanted),
-        never = life.watch_thread(|| answers(shared, &hold, &journal)) => match never {},
+        wanted = shared.maintenance.next() => Some(wanted),
+        never = life.watch_thread(|| answers(shared, &state_lock, &journal)) => match never {},
     };
     // All writes are durable, and the directory is free, before the worker ends.
     let history = Arc::clone(&shared.history);
@@ -203,19 +203,23 @@ async fn keep(
     closed.await.map_err(Failure::again)?;
     match wanted {
         None => Ok(()),
-        Some(wanted) => Err(life.during(carry_out(shared, wanted, hold, true)).await),
+        Some(wanted) => Err(life.during(carry_out(shared, wanted, state_lock, true)).await),
     }
 }
 
 /// Checks that the files of the state directory are still in place and that the journal's thread is alive. A hanging
 /// disk does not block the caller.
-fn answers(shared: &Shared, hold: &Arc<StateLock>, journal: &Journal) -> oneshot::Receiver<()> {
+fn answers(
+    shared: &Shared,
+    state_lock: &Arc<StateLock>,
+    journal: &Journal,
+) -> oneshot::Receiver<()> {
     let (to, answer) = oneshot::channel();
     let history = Arc::clone(&shared.history);
-    let (hold, journal, ping) = (Arc::clone(hold), journal.clone(), journal.ping());
+    let (state_lock, journal, ping) = (Arc::clone(state_lock), journal.clone(), journal.ping());
     tokio::spawn(async move {
         let looked = tokio::task::spawn_blocking(move || {
-            hold.look();
+            state_lock.look();
             history.check_files();
         });
         let looked = looked.await;
@@ -249,7 +253,7 @@ async fn run_read_only(
     shared: &Arc<Shared>,
     life: &WorkerContext,
     error: &StoreError,
-    hold: Arc<StateLock>,
+    state_lock: Arc<StateLock>,
 ) -> Result<(), Failure> {
     let why = format!("{error}\n{}", advice(error));
     life.set_status(format!("read-only: {error}"));
@@ -264,17 +268,17 @@ async fn run_read_only(
             () = life.stopping().cancelled() => {
                 return close().await.map_err(Failure::again);
             }
-            wanted = shared.mending.next() => {
+            wanted = shared.maintenance.next() => {
                 close().await.map_err(Failure::again)?;
-                return Err(life.during(carry_out(shared, wanted, hold, false)).await);
+                return Err(life.during(carry_out(shared, wanted, state_lock, false)).await);
             }
-            () = hold.fenced().cancelled() => return Err(fenced(&hold)),
+            () = state_lock.fenced().cancelled() => return Err(fenced(&state_lock)),
             never = life.watch_thread(|| journal.ping()) => match never {},
             () = tokio::time::sleep(AGAIN) => {}
         }
-        let own = Arc::clone(&hold);
+        let own = Arc::clone(&state_lock);
         tokio::task::spawn_blocking(move || own.look()).await.map_err(Failure::again)?;
-        if let Ok(kept) = life.during(try_open(shared, Arc::clone(&hold))).await? {
+        if let Ok(kept) = life.during(try_open(shared, Arc::clone(&state_lock))).await? {
             let closed = tokio::task::spawn_blocking(move || drop(Closing(kept.journal))).await;
             closed.map_err(Failure::again)?;
             close().await.map_err(Failure::again)?;
@@ -284,15 +288,15 @@ async fn run_read_only(
 }
 
 /// Returns the fatal failure after another daemon has taken the state.
-fn fenced(hold: &StateLock) -> Failure {
-    let why = hold.fault();
+fn fenced(state_lock: &StateLock) -> Failure {
+    let why = state_lock.fault();
     tracing::error!(event = "fenced", "{why}: no changes are started, and this daemon stops");
     Failure::fatal(RANK, why)
 }
 
 /// Returns the failure after the state directory was removed or replaced: later changes could not be stored.
-fn lost(hold: &StateLock) -> Failure {
-    let why = hold.check_place().err().map(|why| why.to_string()).unwrap_or_default();
+fn lost(state_lock: &StateLock) -> Failure {
+    let why = state_lock.check_place().err().map(|why| why.to_string()).unwrap_or_default();
     tracing::error!(event = "state_lost", "{why}: no changes are started");
     Failure::again(why)
 }
@@ -302,7 +306,7 @@ fn lost(hold: &StateLock) -> Failure {
 async fn carry_out(
     shared: &Arc<Shared>,
     MaintenanceRequest { what, answer }: MaintenanceRequest,
-    hold: Arc<StateLock>,
+    state_lock: Arc<StateLock>,
     must_rest: bool,
 ) -> Failure {
     let (directory, readers) = (shared.state_directory.clone(), reporting_readers(shared));
@@ -313,13 +317,13 @@ async fn carry_out(
         if must_rest && !SqliteStore::rests(&directory)? {
             return Err(MaintenanceError::NotPaused);
         }
-        maintain_state(what, &directory, hold, readers).map_err(MaintenanceError::Failed)
+        maintain_state(what, &directory, state_lock, readers).map_err(MaintenanceError::Failed)
     };
     let done = tokio::task::spawn_blocking(work).await;
     let done = done.unwrap_or_else(|error| Err(MaintenanceError::Panicked(error)));
     if let Some(deed) = done.as_ref().ok().and_then(|lines| events::maintenance_event(what, lines))
     {
-        shared.teller.publish(deed);
+        shared.publisher.publish(deed);
     }
     // The requester may be gone; the maintenance is done anyway.
     drop(answer.send(done));

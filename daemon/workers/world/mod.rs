@@ -163,7 +163,7 @@ fn report_world_reach(shared: &Shared, stale: Option<&(String, u64)>, is_told: &
         None => ("the world answers again".to_owned(), Level::Info),
     };
     tracing::info!(event = "world", "{reason}");
-    shared.teller.publish(NewEvent::new(EventKind::World(Reason { reason }), level));
+    shared.publisher.publish(NewEvent::new(EventKind::World(Reason { reason }), level));
 }
 
 /// Runs a requested bundle if one is due, or reports its rejection.
@@ -176,7 +176,7 @@ async fn look_for_bundle(
     if let Err(why) = generation.run_bundle(shared, &shared.world, bundle).await {
         let why = why.to_string();
         tracing::error!(event = "bundle", "the bundle was rejected: {why}");
-        shared.teller.publish(NewEvent::new(
+        shared.publisher.publish(NewEvent::new(
             EventKind::Bundle(Reason { reason: why.clone() }),
             Level::Error,
         ));

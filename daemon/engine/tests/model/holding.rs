@@ -55,7 +55,7 @@ fn model_contention() {
     all.extend(alone(&CONTENTIONS[..1], 2, THREE));
     let wanted = [
         sights::CONTENDED,
-        sights::CONTENDED,
+        sights::CONTENDED_AT_REST,
         sights::CALM,
         sights::REPAIRED,
         sights::MUTED,

@@ -79,10 +79,10 @@ impl Books {
             }
             Event::Window { window, open } => self.window(*window, *open),
             Event::PauseVertex { vertex, paused: true } => {
-                drop(self.paused_vertices.insert(*vertex))
+                self.paused_vertices.insert(*vertex);
             }
             Event::PauseVertex { vertex, paused: false } => {
-                drop(self.paused_vertices.remove(vertex))
+                self.paused_vertices.remove(vertex);
             }
             Event::Resume | Event::Wake => {}
         }

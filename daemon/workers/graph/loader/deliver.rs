@@ -82,7 +82,7 @@ impl ReloadRequest {
                     let why = why.to_string();
                     this.live.note_decision(number, false);
                     *lock(&this.rejected) = Some(why.clone());
-                    return this.hold(&why).await;
+                    return this.run_last_good(&why).await;
                 }
                 Ok(Err(_)) | Err(_) => return,
             };

@@ -116,7 +116,7 @@ struct ReloadRequest {
     /// The number of reload requests.
     events: AtomicU64,
     wake: Notify,
-    teller: Publisher,
+    publisher: Publisher,
     /// The reason why the last-good graph runs instead of the present one, if so.
     instead: Mutex<Option<String>>,
     /// The number of delivered graphs, and the number of the last stored one.
@@ -176,7 +176,7 @@ impl GraphLoader {
     pub(in crate::workers) fn new(
         (graph, settings): (GraphSource, SettingsFile),
         requests: Requests,
-        teller: Publisher,
+        publisher: Publisher,
     ) -> Self {
         Self(Arc::new(ReloadRequest {
             graph: Mutex::new(graph),
@@ -188,7 +188,7 @@ impl GraphLoader {
             answers: Mutex::default(),
             events: AtomicU64::new(0),
             wake: Notify::new(),
-            teller,
+            publisher,
             instead: Mutex::default(),
             handed: AtomicU64::new(0),
             stored_version: Mutex::default(),

@@ -30,7 +30,7 @@ pub(super) struct UnstoredGraph {
 impl ReloadRequest {
     /// Handles a graph that the driver rejected. A driver without a graph runs the last accepted one: the host stays
     /// managed even if a protected resource would be removed.
-    pub(super) async fn hold(&self, why: &str) {
+    pub(super) async fn run_last_good(&self, why: &str) {
         let (to, pulse) = oneshot::channel();
         let reply = move |pulse: DriverHealth| to.send(pulse.counts.total).unwrap_or_default();
         self.requests.put(DriverEvent::Ping(PingReply(Box::new(reply))));
@@ -126,7 +126,7 @@ impl ReloadRequest {
         let event = NewEvent::new(EventKind::LastGoodGraphUsed(used), Level::Error);
         let says = event.message.clone();
         tracing::error!(event = "last_good_graph_used", "{says}");
-        self.teller.publish(event);
+        self.publisher.publish(event);
         *lock(&self.instead) = Some(says);
         *self.taken() = packed;
         self.is_empty.store(loaded.vertices.is_empty(), Ordering::SeqCst);

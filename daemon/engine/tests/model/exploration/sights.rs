@@ -39,7 +39,7 @@ pub(in crate::model) const UNSAVED: &str = "an end is not durable while somethin
 pub(in crate::model) const ABSENT: &str = "a watch is declared absent";
 
 pub(in crate::model) const CONTENDED: &str = "a vertex is put off in a contention";
-pub(in crate::model) const CONTENDED: &str = "a vertex that is contended is as declared";
+pub(in crate::model) const CONTENDED_AT_REST: &str = "a vertex that is contended is as declared";
 pub(in crate::model) const CALM: &str = "a contention is over by itself";
 pub(in crate::model) const REPAIRED: &str = "what is contended is repaired after its wait";
 pub(in crate::model) const MUTED: &str = "events of what is put off are not delivered";
@@ -76,7 +76,7 @@ pub(in crate::model) const WITH_EACH: [&str; 14] = [
 /// The additional situations if a vertex occupies a resource that others wait for.
 pub(in crate::model) const QUEUES: [&str; 3] = [NO_SEMAPHORE, NO_SLOT, SUSPENDED];
 pub(in crate::model) const CONTENTIONS: [&str; 6] =
-    [CONTENDED, CONTENDED, CALM, REPAIRED, MUTED, PASSED];
+    [CONTENDED, CONTENDED_AT_REST, CALM, REPAIRED, MUTED, PASSED];
 pub(in crate::model) const REPAIR_LIMIT: [&str; 2] = [REPAIRS_SUSPENDED, RELEASED];
 pub(in crate::model) const WINDOW: [&str; 3] = [SHUT, LET_IN, CUT];
 pub(in crate::model) const REALIZE: [&str; 3] = [TO_REALIZE, REALIZED, UNREALIZED];
@@ -205,7 +205,7 @@ fn of_standing(standing: &VertexStatus) -> Option<&'static str> {
         VertexStatus::Held(HeldReason::Window(_)) => Some(SHUT),
         VertexStatus::WaitingForRepairLimit(_) => Some(REPAIRS_SUSPENDED),
         VertexStatus::Contended { next: Some(_), .. } => Some(CONTENDED),
-        VertexStatus::Contended { next: None, .. } => Some(CONTENDED),
+        VertexStatus::Contended { next: None, .. } => Some(CONTENDED_AT_REST),
         VertexStatus::Held(HeldReason::Operator) => None,
         VertexStatus::Paused => Some(crate::model::happening::VERTEX_PAUSED),
         VertexStatus::Stuck(..) => Some(STUCK),
