@@ -24,7 +24,7 @@ pub struct Change {
     pub destructive: bool,
     /// A hash of the state found by the check, for differences that do not show all of it (long content): another
     /// number means another state. 0 where the differences show everything.
-    pub seal: u64,
+    pub premise_digest: u64,
     /// Nothing of the object exists yet: after the apply the resource owns the object as *created* (B-17).
     pub creates: bool,
     /// The apply makes, rewrites or removes the object at the claimed path, beyond a change of its attributes.
@@ -41,7 +41,7 @@ impl Change {
         Self {
             differences,
             destructive: false,
-            seal: 0,
+            premise_digest: 0,
             creates: false,
             replaces: false,
             premise: Box::new(()),

@@ -26,7 +26,7 @@ fn asked(socket: &Path, verb: &str) -> Result<Duration, Failure> {
 /// Opens a connection and sends this request.
 pub(super) fn connect(socket: &Path, verb: &str) -> Result<UnixStream, Failure> {
     let mut stream = UnixStream::connect(socket)?;
-    writeln!(stream, "{{\"protocol\":1,\"ask\":{verb}}}")?;
+    writeln!(stream, "{{\"protocol\":1,\"request\":{verb}}}")?;
     Ok(stream)
 }
 
@@ -107,7 +107,7 @@ pub(crate) fn status(bench: &Bench, report: &mut Report) -> Result<(), Failure> 
         let mut sample = Sample::default();
         for _ in 0..bench.rounds(300) {
             std::thread::sleep(Duration::from_millis(10));
-            sample.add(asked(&socket, "{\"verb\":\"status\",\"most\":20}")?);
+            sample.add(asked(&socket, "{\"verb\":\"status\",\"limit\":20}")?);
         }
         drop(busy);
         let what = format!("status of {count} resources, busy, median");

@@ -88,7 +88,7 @@ struct Followers {
 impl Followers {
     fn new(socket: &Path) -> Result<Self, Failure> {
         let follow = "{\"verb\":\"events\",\"follow\":true,\"resource\":null,\"from\":null,\
-                      \"most\":0}";
+                      \"limit\":0}";
         let connect = || console::connect(socket, follow);
         let stalled = (0..HALF).map(|_| connect()).collect::<Result<Vec<_>, _>>()?;
         let live = (0..HALF).map(|_| connect()).collect::<Result<Vec<_>, _>>()?;

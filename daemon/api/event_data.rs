@@ -29,7 +29,7 @@ pub struct RunInfo {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunError {
     /// The reason.
-    pub what: String,
+    pub reason: String,
     /// The advice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,

@@ -12,9 +12,9 @@ pub struct LoadOutcome {
     pub change: GraphDiff,
     /// Identities of resources whose runs must end before the graph runs; empty if it runs at once.
     pub waits: Vec<String>,
-    /// True if the graph is read-only.
+    /// True if the graph has `noop` for all its resources: nothing is changed.
     #[serde(default)]
-    pub looks_only: bool,
+    pub noop: bool,
 }
 
 /// The difference between two graphs.
@@ -64,7 +64,7 @@ pub struct SettingsChange {
 pub struct Reloaded {
     /// The result of loading the graph.
     #[serde(flatten)]
-    pub taken: LoadOutcome,
+    pub loaded: LoadOutcome,
     /// The change of the settings.
     #[serde(default)]
     pub settings: SettingsChange,

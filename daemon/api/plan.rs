@@ -17,20 +17,20 @@ pub struct Step {
     pub until: Option<String>,
     /// True if the resource was removed from the graph.
     #[serde(default)]
-    pub leaves: bool,
+    pub pending_removal: bool,
     /// True for an *unknown* step that, as found now, would remove an existing object.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub removes: bool,
     /// The differences; for an *unknown* step, those found before the step became uncertain.
     pub differences: Vec<Differing>,
-    /// See [`steadfast_resources::Change::seal`].
+    /// See [`steadfast_resources::Change::premise_digest`].
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub seal: u64,
+    pub premise_digest: u64,
     /// True if the step creates the object.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub creates: bool,
-    /// True if the result depends on objects that earlier steps create. The seal is then of the host at the time of the
-    /// plan.
+    /// True if the result depends on objects that earlier steps create. The premise digest is then of the host at the
+    /// time of the plan.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub follows: bool,
 }
@@ -102,7 +102,7 @@ pub struct FailedCheck {
     /// `kind[name]`.
     pub resource: String,
     /// The reason.
-    pub why: String,
+    pub reason: String,
     /// The advice, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
@@ -114,5 +114,5 @@ pub struct StayingObject {
     /// `kind[name]`.
     pub resource: String,
     /// The reason.
-    pub why: String,
+    pub reason: String,
 }

@@ -13,7 +13,7 @@ pub struct RequestLine {
     /// The version of the protocol: [`PROTOCOL`].
     pub protocol: u32,
     /// The request.
-    pub ask: Request,
+    pub request: Request,
     /// The time of sending, in milliseconds since the boot of the host with all suspends; none from other clients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent_at: Option<u64>,
@@ -26,7 +26,7 @@ pub enum Request {
     /// Returns the status of the host with some of the resources that are not converged.
     Status {
         /// The maximum number of listed resources.
-        most: usize,
+        limit: usize,
     },
     /// Returns all data about one resource.
     Show {
@@ -38,7 +38,7 @@ pub enum Request {
         /// The prefix, such as `file[`; empty for all.
         prefix: String,
         /// The maximum number of names.
-        most: usize,
+        limit: usize,
     },
     /// Returns a page of the list of all resources.
     List {
@@ -49,7 +49,7 @@ pub enum Request {
         /// The number of skipped entries.
         from: usize,
         /// The maximum number of entries.
-        most: usize,
+        limit: usize,
     },
     /// Checks resources now and returns their differences, contents included. Without names: all resources that must
     /// run.
@@ -65,7 +65,7 @@ pub enum Request {
         /// The selectors: `kind[name]`, a name, `kind[*]`, `instance/*` or `label:key=value`.
         resources: Vec<String>,
         /// The maximum number of listed resources, worst first.
-        most: usize,
+        limit: usize,
     },
     /// Returns the chain from a resource to the cause that blocks the resource.
     Why {
@@ -86,7 +86,7 @@ pub enum Request {
         since: Option<u64>,
         /// The maximum number of recorded events; the last ones are returned.
         #[serde(default)]
-        most: Option<usize>,
+        limit: Option<usize>,
         /// True if details are included: debug events, as far as they are recorded or new, and the usual starts and
         /// ends of workers.
         #[serde(default)]

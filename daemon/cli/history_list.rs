@@ -43,8 +43,8 @@ pub(super) fn history(args: &args::History) -> Exit {
             Listed::Entry(entry) if args.json => out_json(&to_json(entry)),
             Listed::Entry(entry) => {
                 print(line(entry, args.relative));
-                let most = if is_one { usize::MAX } else { LINES };
-                for line in output_lines(entry, most) {
+                let limit = if is_one { usize::MAX } else { LINES };
+                for line in output_lines(entry, limit) {
                     print(format!("{BELOW}{line}"));
                 }
             }
@@ -70,13 +70,13 @@ fn read_list(args: &args::History, reader: &Reader) -> Result<List, HistoryError
         Some(Since::Ago(seconds)) => (0, client::now().saturating_sub(seconds * 1000)),
         Some(Since::Time(time)) => (0, time),
     };
-    let most = args.limit.or_else(|| args.since.is_none().then_some(USUAL));
+    let limit = args.limit.or_else(|| args.since.is_none().then_some(USUAL));
     let resources = match &args.resource {
         None => None,
         Some(text) => Some(selected_names(reader, text)?),
     };
     let was_cut_off = args.resource.as_ref().is_some_and(|name| reader.was_cut_off(name));
-    let entries = reader.select(&Selected { resources, from, since, most })?;
+    let entries = reader.select(&Selected { resources, from, since, limit })?;
     Ok((entries, was_cut_off))
 }
 
@@ -190,7 +190,7 @@ fn cause_in_words(entry: &Entry) -> String {
 }
 
 /// Returns the last lines of each output of a command.
-pub(super) fn output_lines(entry: &Entry, most: usize) -> Vec<String> {
+pub(super) fn output_lines(entry: &Entry, limit: usize) -> Vec<String> {
     if entry.what != PRODUCED {
         return Vec::new();
     }
@@ -199,7 +199,7 @@ pub(super) fn output_lines(entry: &Entry, most: usize) -> Vec<String> {
     let of_stream = |value: &FormerValue| {
         let After::Value(text) = &value.after else { return Vec::new() };
         let lines: Vec<&str> = text.trim_end().lines().collect();
-        let from = lines.len().saturating_sub(most);
+        let from = lines.len().saturating_sub(limit);
         let name = plain(&value.field);
         let line = |line: &&str| format!("{name}: {}", plain(line));
         lines.get(from..).unwrap_or_default().iter().map(line).collect()
@@ -289,7 +289,7 @@ pub(super) fn to_json(entry: &Entry) -> Value {
     if let Some(size) = entry.size() {
         value["size"] = size.into();
         value["kept"] = entry.missing_content().is_none().into();
-        value["why"] = entry.missing_content().map(describe_missing_content).into();
+        value["missing_content"] = entry.missing_content().map(describe_missing_content).into();
     }
     value
 }

@@ -82,7 +82,7 @@ impl Client {
         }
         let broken = |error: &dyn ToString| Unanswered::Broken(error.to_string());
         let sent_at = Some(milliseconds_since_boot());
-        let request = RequestLine { protocol: PROTOCOL, ask: ask.clone(), sent_at };
+        let request = RequestLine { protocol: PROTOCOL, request: ask.clone(), sent_at };
         let line = serde_json::to_vec(&request).map_err(|error| broken(&error))?;
         let (read, mut write) = stream.into_split();
         // A daemon that rejects a connection at once does not read the request, yet its reply can be read.

@@ -26,12 +26,12 @@ impl Principal {
 }
 
 impl Request {
-    /// Creates a request for the last recorded events, at most `most`, of one resource or of all.
+    /// Creates a request for the last recorded events, at most `limit`, of one resource or of all.
     #[must_use]
-    pub fn lately(resource: Option<String>, most: usize) -> Self {
-        let (from, since, most) = (None, None, Some(most));
+    pub fn lately(resource: Option<String>, limit: usize) -> Self {
+        let (from, since, limit) = (None, None, Some(limit));
         let resources = resource.into_iter().collect();
-        Self::Events { follow: false, resources, from, since, most, debug: false }
+        Self::Events { follow: false, resources, from, since, limit, debug: false }
     }
 
     /// The request for this change of what is recorded of resources.

@@ -419,7 +419,7 @@ async fn left(read: &mut BufReader<OwnedReadHalf>) -> Left {
 #[derive(Deserialize)]
 struct Envelope {
     protocol: u32,
-    ask: serde_json::Value,
+    request: serde_json::Value,
     #[serde(default)]
     sent_at: Option<u64>,
 }
@@ -436,17 +436,17 @@ async fn request(
         NoLine::Long => Some(format!("a request has at most {} bytes", limits.request)),
         NoLine::Late => Some(format!("no request within {} seconds", limits.patience.as_secs())),
     })?;
-    let request: Envelope =
+    let envelope: Envelope =
         serde_json::from_slice(&line).map_err(|why| Some(format!("invalid request: {why}")))?;
-    if request.protocol != PROTOCOL {
-        let theirs = request.protocol;
+    if envelope.protocol != PROTOCOL {
+        let theirs = envelope.protocol;
         return Err(Some(format!(
             "the daemon speaks protocol {PROTOCOL}, the client {theirs}: use the same release"
         )));
     }
-    let sent_at = request.sent_at;
-    let ask = serde_json::from_value(request.ask);
-    ask.map(|ask| (ask, sent_at)).map_err(|why| Some(format!("unknown request: {why}")))
+    let sent_at = envelope.sent_at;
+    let request = serde_json::from_value(envelope.request);
+    request.map(|request| (request, sent_at)).map_err(|why| Some(format!("unknown request: {why}")))
 }
 
 /// Returns true if a request was sent so long ago that its client may have given up: the daemon was stopped, or hung.

@@ -194,7 +194,7 @@ fn aspect(one: &AspectChange) -> String {
 
 /// Formats a failure: `what went wrong (hint: advice)`.
 fn error(error: &RunError) -> String {
-    let mut words = error.what.trim_end().lines().map(plain).collect::<Vec<_>>().join("; ");
+    let mut words = error.reason.trim_end().lines().map(plain).collect::<Vec<_>>().join("; ");
     if let Some(hint) = &error.hint {
         words.push_str(&format!(" (hint: {})", plain(hint)));
     }

@@ -15,7 +15,7 @@ pub struct Selected {
     /// Only changes at or after this time, in milliseconds since 1970.
     pub since: u64,
     /// The maximum number of entries; the last ones are listed.
-    pub most: Option<usize>,
+    pub limit: Option<usize>,
 }
 
 impl Reader {
@@ -28,12 +28,12 @@ impl Reader {
         let sql = format!(
             "SELECT {columns} FROM entry WHERE number >= ?1 AND at >= ?2 ORDER BY number DESC"
         );
-        let most = wanted.most.unwrap_or(usize::MAX);
+        let limit = wanted.limit.unwrap_or(usize::MAX);
         let read = || -> rusqlite::Result<Vec<Listed>> {
             let mut statement = self.connection.prepare(&sql)?;
             let mut rows = statement.query(params![wanted.from, wanted.since])?;
             let mut listed = Vec::new();
-            while listed.len() < most
+            while listed.len() < limit
                 && let Some(row) = rows.next()?
             {
                 match Stored::read(row, &self.key)? {
@@ -71,7 +71,7 @@ impl Reader {
     /// [`HistoryError`] if the database cannot be read.
     pub fn last_produced(&self, resource: &str) -> Result<Option<Entry>, HistoryError> {
         let resources = Some(BTreeSet::from([resource.to_owned()]));
-        let listed = self.select(&Selected { resources, most: Some(1), ..Selected::default() })?;
+        let listed = self.select(&Selected { resources, limit: Some(1), ..Selected::default() })?;
         let last = listed.into_iter().next_back().and_then(Listed::entry);
         Ok(last.filter(|entry| entry.what == PRODUCED))
     }

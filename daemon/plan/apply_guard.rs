@@ -39,7 +39,7 @@ impl Plan {
             Action::Refresh => {
                 let found: Vec<Differing> =
                     found.into_iter().filter(|one| one.aspect != "refresh").collect();
-                step.objection(&found, change.seal)
+                step.objection(&found, change.premise_digest)
             }
             // Reporting the difference is harmless; `holds` prevents the run.
             Action::Held => None,
@@ -47,9 +47,9 @@ impl Plan {
                 // An earlier step may have removed the entries of this directory.
                 let is_emptied = step.differences.iter().any(|one| one.from == "directory")
                     && self.removals() > 1;
-                // The plan has no seal for objects that its own steps create.
+                // The plan has no premise digest for objects that its own steps create.
                 let is_open = is_emptied || step.follows;
-                step.objection(&found, if is_open { 0 } else { change.seal })
+                step.objection(&found, if is_open { 0 } else { change.premise_digest })
             }
         }
     }
@@ -57,7 +57,7 @@ impl Plan {
 
 impl Step {
     /// Returns a difference found now that is not in the plan. A missing difference is no objection: that part is done.
-    fn objection(&self, found: &[Differing], seal: u64) -> Option<String> {
+    fn objection(&self, found: &[Differing], premise_digest: u64) -> Option<String> {
         for one in found {
             let planned = self.differences.iter().find(|planned| planned.aspect == one.aspect);
             match planned {
@@ -68,7 +68,9 @@ impl Step {
                 }
             }
         }
-        let hidden = self.seal != 0 && seal != 0 && self.seal != seal;
+        let hidden = self.premise_digest != 0
+            && premise_digest != 0
+            && self.premise_digest != premise_digest;
         hidden.then(|| "content: changed since the plan".to_owned())
     }
 }

@@ -22,12 +22,12 @@ use steadfast_engine::HeldReason;
 impl Step {
     /// Records if the resource was removed from the graph. A change of a removed resource counts as a removal, even if
     /// nothing is deleted (a service that is stopped).
-    pub fn note_leaving(&mut self, leaves: bool) {
-        self.leaves = leaves;
-        if leaves && self.action == Action::Change {
+    pub fn note_leaving(&mut self, pending_removal: bool) {
+        self.pending_removal = pending_removal;
+        if pending_removal && self.action == Action::Change {
             self.action = Action::Remove;
         }
-        self.removes |= leaves && self.action == Action::Unknown;
+        self.removes |= pending_removal && self.action == Action::Unknown;
     }
 
     /// Returns true if the step removes an existing object, as far as that is known.
@@ -40,7 +40,7 @@ impl Step {
     fn mark_uncertain(&mut self, known: Self) {
         if self.action == Action::Unknown && self.differences.is_empty() {
             self.removes = known.is_removal();
-            (self.differences, self.seal) = (known.differences, known.seal);
+            (self.differences, self.premise_digest) = (known.differences, known.premise_digest);
             self.follows = known.follows;
         }
     }
@@ -106,7 +106,7 @@ impl Observer for StepCollector {
             differences,
             destructive,
             creates,
-            seal,
+            premise_digest,
             follows,
             ..
         } = news
@@ -128,10 +128,10 @@ impl Observer for StepCollector {
             resource: (*identity).to_owned(),
             action,
             until: until.map(ToOwned::to_owned),
-            leaves: false,
+            pending_removal: false,
             removes: false,
             differences: differences.iter().map(Differing::from).collect(),
-            seal: *seal,
+            premise_digest: *premise_digest,
             creates: action == Action::Change && *creates,
             follows: *follows,
         };

@@ -84,7 +84,7 @@ impl Step {
         if let Some(new) = other.differences.iter().find(|one| !self.differences.contains(one)) {
             return Some(format!("{}: was converged, but differs now", new.aspect));
         }
-        if self.seal != other.seal {
+        if self.premise_digest != other.premise_digest {
             return Some("content: changed since the plan".to_owned());
         }
         let is_same = self.action == other.action && self.removes == other.removes;

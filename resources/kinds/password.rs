@@ -171,7 +171,7 @@ impl Resource for Password {
                 destructive: false,
                 creates: false,
                 replaces: false,
-                seal: 0,
+                premise_digest: 0,
                 premise,
             })
         })

@@ -79,7 +79,8 @@ impl Resource for Alternative {
         change: Change,
     ) -> Answer<'a, Outcome> {
         Box::pin(async move {
-            let Change { differences, destructive, seal, creates, replaces, premise } = change;
+            let Change { differences, destructive, premise_digest, creates, replaces, premise } =
+                change;
             let changed = || Outcome::Failed {
                 failure: Failure::new("the object changed since the check").passing(),
                 touched: false,
@@ -88,8 +89,14 @@ impl Resource for Alternative {
             match self.chosen(host) {
                 Ok((number, form)) if number == premise.form => {
                     let premise = premise.change;
-                    let change =
-                        Change { differences, destructive, seal, creates, replaces, premise };
+                    let change = Change {
+                        differences,
+                        destructive,
+                        premise_digest,
+                        creates,
+                        replaces,
+                        premise,
+                    };
                     form.apply(host, permit, change).await
                 }
                 Ok(_) => changed(),

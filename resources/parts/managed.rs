@@ -192,17 +192,17 @@ impl<V: ValueSet> Managed<V> {
         }
         let existed =
             |values| self.set.existence().map(|name| Self::value_of(values, name).is_some());
-        let mut seal = DefaultHasher::new();
+        let mut premise_digest = DefaultHasher::new();
         for aspect in differing {
             (aspect, Self::value_of(&found, aspect), Self::value_of(&wanted, aspect))
-                .hash(&mut seal);
+                .hash(&mut premise_digest);
         }
         Change {
             differences,
             destructive: existed(&found) == Some(true)
                 && existed(&wanted) == Some(false)
                 && differing.iter().any(|aspect| Some(*aspect) == self.set.existence()),
-            seal: seal.finish(),
+            premise_digest: premise_digest.finish(),
             creates: existed(&found) == Some(false) && existed(&wanted) == Some(true),
             replaces: false,
             premise: Box::new(Premise { found, refresh }),

@@ -250,7 +250,9 @@ impl Sequence {
         if all.is_empty() {
             return CheckResult::Same;
         }
-        let seal = all.iter().fold(0_u64, |seal, change| seal.rotate_left(7) ^ change.seal);
+        let premise_digest = all.iter().fold(0_u64, |premise_digest, change| {
+            premise_digest.rotate_left(7) ^ change.premise_digest
+        });
         let (destructive, replaces) =
             (all.iter().any(|it| it.destructive), all.iter().any(|it| it.replaces));
         let differences: Vec<Difference> =
@@ -259,7 +261,7 @@ impl Sequence {
         CheckResult::Differs(Change {
             differences,
             destructive,
-            seal,
+            premise_digest,
             creates: made > 0 && made == self.mains.len(),
             replaces,
             premise: Box::new(ask),

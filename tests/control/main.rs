@@ -33,8 +33,8 @@ impl RequestHandler for Echo {
     ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
         Box::pin(async move {
             match ask {
-                Request::Status { most } => {
-                    replies.send_data(lines(&most.to_string())).await;
+                Request::Status { limit } => {
+                    replies.send_data(lines(&limit.to_string())).await;
                 }
                 Request::Events { .. } => {
                     let big = "x".repeat(10_000);
@@ -73,8 +73,8 @@ impl Listening {
         self.address.path().to_owned()
     }
 
-    async fn status(&self, most: usize) -> Result<Data, Unanswered> {
-        let mut client = Client::ask(&self.address, &Request::Status { most }).await?;
+    async fn status(&self, limit: usize) -> Result<Data, Unanswered> {
+        let mut client = Client::ask(&self.address, &Request::Status { limit }).await?;
         let value = client.next(Some(LONG)).await?.expect("an answer");
         assert_eq!(client.next(Some(LONG)).await?, None);
         Ok(value)
@@ -149,10 +149,11 @@ async fn malformed_requests_are_rejected_with_a_message() {
     let listening = Listening::with(short()).await;
     let long = vec![b'x'; 70_000];
     let length = [&u32::MAX.to_be_bytes()[..], b"{}\n"].concat();
-    let newer = format!("{{\"protocol\":{},\"ask\":{{\"verb\":\"hop\"}}}}\n", PROTOCOL + 1);
-    let unknown = format!("{{\"protocol\":{PROTOCOL},\"ask\":{{\"verb\":\"hop\"}}}}\n");
-    let surplus =
-        format!("{{\"protocol\":{PROTOCOL},\"ask\":{{\"verb\":\"status\",\"most\":1,\"x\":1}}}}\n");
+    let newer = format!("{{\"protocol\":{},\"request\":{{\"verb\":\"hop\"}}}}\n", PROTOCOL + 1);
+    let unknown = format!("{{\"protocol\":{PROTOCOL},\"request\":{{\"verb\":\"hop\"}}}}\n");
+    let surplus = format!(
+        "{{\"protocol\":{PROTOCOL},\"request\":{{\"verb\":\"status\",\"limit\":1,\"x\":1}}}}\n"
+    );
     for (bytes, end, words) in [
         (b"\x00\xff\n".to_vec(), false, "invalid request"),
         (b"GET / HTTP/1.1\r\n\r\n".to_vec(), false, "invalid request"),
@@ -162,7 +163,7 @@ async fn malformed_requests_are_rejected_with_a_message() {
         (long, false, "at most 65536 bytes"),
         (length, false, "invalid request"),
         (newer.into_bytes(), false, "use the same release"),
-        (b"{\"protocol\":0,\"ask\":null}\n".to_vec(), false, "use the same release"),
+        (b"{\"protocol\":0,\"request\":null}\n".to_vec(), false, "use the same release"),
         (unknown.into_bytes(), false, "unknown variant `hop`"),
         (surplus.into_bytes(), false, "unknown field `x`"),
         (b"[[[[[[[[[[[[[[[[".repeat(100), true, "in the middle of a line"),
@@ -235,8 +236,8 @@ async fn idle_connections_are_bounded() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_does_not_read_is_dropped() {
     let listening = Listening::with(Limits { clients: 1, ..short() }).await;
-    let (resources, from, since, most) = (Vec::new(), None, None, None);
-    let events = Request::Events { follow: true, resources, from, since, most, debug: false };
+    let (resources, from, since, limit) = (Vec::new(), None, None, None);
+    let events = Request::Events { follow: true, resources, from, since, limit, debug: false };
     let mut reads = Client::ask(&listening.address, &events).await.expect("asked");
     for _ in 0..100 {
         assert!(reads.next(Some(LONG)).await.expect("goes on").is_some());

@@ -90,7 +90,7 @@ async fn of_many_that_start_at_once_one_listens() {
         let server = listening.remove(0);
         let serving = tokio::spawn(server.serve(Arc::new(Echo), stopping.clone(), crate::TURNS));
         let address = Address::at(path.clone());
-        let mut client = Client::ask(&address, &Request::Status { most: 1 }).await.expect("there");
+        let mut client = Client::ask(&address, &Request::Status { limit: 1 }).await.expect("there");
         assert!(client.next(Some(LONG)).await.expect("answered").is_some());
         stopping.cancel();
         serving.await.expect("no panic").expect("it lets in who waits");
@@ -147,12 +147,12 @@ fn as_user(uid: u32, gid: u32, path: &Path, line: String) -> Option<String> {
 fn requests() -> Vec<(Request, bool)> {
     let resource = "file[a]".to_owned();
     let resources = vec![resource.clone()];
-    let most = 1;
-    let list = Request::List { filter: String::new(), order: Order::State, from: 0, most };
+    let limit = 1;
+    let list = Request::List { filter: String::new(), order: Order::State, from: 0, limit };
     let mut all = vec![
-        (Request::Status { most }, false),
+        (Request::Status { limit }, false),
         (Request::Show { resource: resource.clone() }, false),
-        (Request::Names { prefix: String::new(), most }, false),
+        (Request::Names { prefix: String::new(), limit }, false),
         (list, false),
         (Request::Why { resource: resource.clone() }, false),
         (Request::lately(None, usize::MAX), false),
@@ -176,7 +176,7 @@ fn requests() -> Vec<(Request, bool)> {
         (Request::Resume { resources: Vec::new() }, true),
         (Request::Reload { allow_empty: false, yes: false }, true),
         (Request::Retry { resources: resources.clone(), persist: false }, true),
-        (Request::Select { resources: resources.clone(), most: 1 }, false),
+        (Request::Select { resources: resources.clone(), limit: 1 }, false),
         (Request::Check { resources }, true),
         (Request::Stop { now: true }, true),
         (Request::LogLevel { filter: "trace".to_owned() }, true),
@@ -224,7 +224,7 @@ async fn a_group_may_read_and_nothing_else() {
     for (ask, changes) in requests() {
         assert_eq!(ask.changes(), changes, "{ask:?}");
         let ask = serde_json::to_string(&ask).expect("JSON");
-        let line = format!("{{\"protocol\":{PROTOCOL},\"ask\":{ask}}}\n");
+        let line = format!("{{\"protocol\":{PROTOCOL},\"request\":{ask}}}\n");
         let told = |uid, gid| {
             let (path, line) = (path.clone(), line.clone());
             tokio::task::spawn_blocking(move || as_user(uid, gid, &path, line))
@@ -248,7 +248,7 @@ async fn nothing_may_follow_a_request() {
     let serving = tokio::spawn(server.serve(Arc::new(Echo), stopping.clone(), crate::TURNS));
     let answer = tokio::task::spawn_blocking(move || {
         let mut stream = UnixStream::connect(path).expect("connects");
-        let report = format!("{{\"protocol\":{PROTOCOL},\"ask\":{{\"verb\":\"workers\"}}}}\n");
+        let report = format!("{{\"protocol\":{PROTOCOL},\"request\":{{\"verb\":\"workers\"}}}}\n");
         stream.write_all(report.as_bytes()).expect("sent");
         std::thread::sleep(Duration::from_millis(50));
         stream.write_all(b"more").expect("sent");

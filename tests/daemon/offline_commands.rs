@@ -126,7 +126,7 @@ fn c11_who_does_not_wait_for_the_answer_has_it_told() {
             ask["persist"] = true.into();
         }
         let mut socket = UnixStream::connect(&path).expect("it listens");
-        let line = serde_json::json!({"protocol": 1, "ask": ask});
+        let line = serde_json::json!({"protocol": 1, "request": ask});
         writeln!(socket, "{line}").expect("written");
         drop(socket);
         let is_it = |one: &Value| one["event"] == event && one["resource"] == "file[made]";

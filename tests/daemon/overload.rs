@@ -98,7 +98,7 @@ fn wait_waits_for_a_starting_and_a_recovering_daemon() {
 /// Returns the first reply line to a request in the form that another program could send.
 fn answer(host: &Host, ask: &Value) -> String {
     let socket = UnixStream::connect(host.path("state/control.socket")).expect("it listens");
-    writeln!(&socket, "{}", json!({ "protocol": 1, "ask": ask })).expect("sent");
+    writeln!(&socket, "{}", json!({ "protocol": 1, "request": ask })).expect("sent");
     let mut line = String::new();
     BufReader::new(socket).read_line(&mut line).expect("an answer");
     line
@@ -137,10 +137,10 @@ fn searches_of_clients_that_left_occupy_one_thread() {
         || std::fs::read_dir(format!("/proc/{}/task", daemon.pid())).expect("it runs").count();
     let before = threads();
     let pattern = format!("noop[*{}z]", "a*".repeat(100));
-    let ask = json!({ "verb": "select", "resources": vec![pattern; 50], "most": 1 });
+    let ask = json!({ "verb": "select", "resources": vec![pattern; 50], "limit": 1 });
     for _ in 0..40 {
         let socket = UnixStream::connect(host.path("state/control.socket")).expect("it listens");
-        writeln!(&socket, "{}", json!({ "protocol": 1, "ask": ask })).expect("sent");
+        writeln!(&socket, "{}", json!({ "protocol": 1, "request": ask })).expect("sent");
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     assert!(threads() <= before + 4, "{before} threads before, {} now", threads());

@@ -161,7 +161,7 @@ fn followers(host: &Host, uid: u32, number: usize) -> Vec<UnixStream> {
         rustix::thread::set_thread_gid(Gid::from_raw(GROUP)).expect("a group");
         rustix::thread::set_thread_uid(Uid::from_raw(uid)).expect("a user");
         let ask = serde_json::json!({ "verb": "events", "follow": true, "from": null });
-        let order = serde_json::json!({ "protocol": 1, "ask": ask });
+        let order = serde_json::json!({ "protocol": 1, "request": ask });
         let connect = |_| {
             let mut socket = UnixStream::connect(&path).expect("connects");
             // A rejected connection may be closed already.
@@ -302,17 +302,17 @@ fn a_list_is_bounded() {
     host.wait_until("it listens", || host.exists("run/socket"));
     let ask = |ask: serde_json::Value| {
         let mut socket = UnixStream::connect(host.path("run/socket")).expect("connects");
-        writeln!(socket, "{}", serde_json::json!({ "protocol": 1, "ask": ask })).expect("sent");
+        writeln!(socket, "{}", serde_json::json!({ "protocol": 1, "request": ask })).expect("sent");
         let mut line = String::new();
         BufReader::new(socket).read_line(&mut line).expect("an answer");
         line
     };
     let all = ask(serde_json::json!(
-        { "verb": "list", "filter": "", "order": "name", "from": 0, "most": 999_999_999 }
+        { "verb": "list", "filter": "", "order": "name", "from": 0, "limit": 999_999_999 }
     ));
     assert_eq!(all.matches("noop[n").count(), 1000, "{}", all.len());
     assert!(all.contains("\"total\":1200"), "the number of all is told");
-    let names = ask(serde_json::json!({ "verb": "names", "prefix": "", "most": 999_999_999 }));
+    let names = ask(serde_json::json!({ "verb": "names", "prefix": "", "limit": 999_999_999 }));
     assert_eq!(names.matches("noop[n").count(), 1000);
 }
 
@@ -333,7 +333,8 @@ fn a_request_of_a_client_that_gave_up_is_dropped() {
     let mut client = UnixStream::connect(host.path("state/control.socket")).expect("connects");
     let ask = serde_json::json!({ "verb": "pause", "seconds": 3600, "reason": "late" });
     // As if the client had waited for five seconds.
-    let order = serde_json::json!({ "protocol": 1, "ask": ask, "sent_at": since_boot() - 5000 });
+    let order =
+        serde_json::json!({ "protocol": 1, "request": ask, "sent_at": since_boot() - 5000 });
     writeln!(client, "{order}").expect("sent");
     drop(client);
     daemon.signal(nix::sys::signal::Signal::SIGCONT);

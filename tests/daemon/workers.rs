@@ -24,7 +24,7 @@ pub(crate) fn fault(host: &Host, worker: &str, how: &str) {
     let socket = host.path("state").join("control.socket");
     let mut socket = UnixStream::connect(socket).expect("it listens");
     let ask = serde_json::json!({ "verb": "fault", "worker": worker, "how": how });
-    let order = serde_json::json!({ "protocol": 1, "ask": ask });
+    let order = serde_json::json!({ "protocol": 1, "request": ask });
     writeln!(socket, "{order}").expect("sent");
     let mut answer = String::new();
     BufReader::new(socket).read_line(&mut answer).expect("an answer, or the end");

@@ -25,7 +25,7 @@ fn run() -> RunInfo {
 }
 
 fn error() -> RunError {
-    RunError { what: "no such package".to_owned(), hint: Some("update the lists".to_owned()) }
+    RunError { reason: "no such package".to_owned(), hint: Some("update the lists".to_owned()) }
 }
 
 fn mode() -> AspectChange {

@@ -150,13 +150,13 @@ fn queries_begin_at_the_right_event() {
     assert_eq!(begin(Wanted { from: Some(7), ..wanted() }), 7);
     assert_eq!(begin(Wanted { since: Some(1050), ..wanted() }), 51);
     assert_eq!(begin(Wanted { since: Some(2000), ..wanted() }), 101, "nothing since");
-    assert_eq!(begin(Wanted { most: Some(10), ..wanted() }), 91);
-    assert_eq!(begin(Wanted { most: Some(10), since: Some(1095), ..wanted() }), 96);
-    let of = Wanted { most: Some(1), resources: Some(named(&["file[4]"])), ..wanted() };
+    assert_eq!(begin(Wanted { limit: Some(10), ..wanted() }), 91);
+    assert_eq!(begin(Wanted { limit: Some(10), since: Some(1095), ..wanted() }), 96);
+    let of = Wanted { limit: Some(1), resources: Some(named(&["file[4]"])), ..wanted() };
     assert_eq!(begin(of), 5);
     let of =
-        Wanted { most: Some(2), resources: Some(named(&["file[4]", "file[9]", "x"])), ..wanted() };
-    assert_eq!((begin(of.clone()), begin(Wanted { most: Some(1), ..of })), (5, 10));
+        Wanted { limit: Some(2), resources: Some(named(&["file[4]", "file[9]", "x"])), ..wanted() };
+    assert_eq!((begin(of.clone()), begin(Wanted { limit: Some(1), ..of })), (5, 10));
     let names = reader(folder.path()).resources().expect("read");
     assert_eq!((names.len(), &*names[0]), (100, "file[0]"));
 }

@@ -300,6 +300,6 @@ fn c18_debug_events_are_recorded_where_a_recorder_asks() {
     assert!(!usual.admits(&events[1]) && usual.admits(&events[0]));
     assert!(Wanted { details: true, ..Wanted::default() }.admits(&events[1]));
     let reader = Reader::open(folder.path()).expect("readable").expect("there");
-    let last_two = Wanted { most: Some(2), ..Wanted::default() };
+    let last_two = Wanted { limit: Some(2), ..Wanted::default() };
     assert_eq!(reader.begin(&last_two).expect("read"), 1, "details do not count");
 }

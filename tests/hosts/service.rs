@@ -69,7 +69,7 @@ impl Host {
         let path = format!("/proc/{}/root/run/steadfast/control.socket", self.leader());
         let socket = std::os::unix::net::UnixStream::connect(path).expect("it listens");
         let ask = format!(r#"{{"verb":"fault","worker":"{worker}","how":"{how}"}}"#);
-        writeln!(&socket, r#"{{"protocol":1,"ask":{ask}}}"#).expect("sent");
+        writeln!(&socket, r#"{{"protocol":1,"request":{ask}}}"#).expect("sent");
         let mut answer = String::new();
         BufReader::new(socket).read_line(&mut answer).expect("an answer");
         assert_eq!(answer.trim(), r#"{"protocol":1,"reply":"done"}"#);

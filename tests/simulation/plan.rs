@@ -248,7 +248,7 @@ fn note_steps(steps: &[Step], sights: &mut Seen) {
         let count = steps.iter().filter(|step| step.action == action).count();
         sights.note(word(action), count);
     }
-    sights.note("to leave", steps.iter().filter(|step| step.leaves).count());
+    sights.note("to leave", steps.iter().filter(|step| step.pending_removal).count());
 }
 
 impl Case<'_> {

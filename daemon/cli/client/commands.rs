@@ -108,7 +108,7 @@ pub(in crate::cli) fn resume(args: &args::Resume) -> Exit {
 async fn status_after_start(socket: &Socket) -> Result<Status, Exit> {
     let until = tokio::time::Instant::now() + START;
     loop {
-        let status: Status = ask_for(socket, &Request::Status { most: 20 }).await?;
+        let status: Status = ask_for(socket, &Request::Status { limit: 20 }).await?;
         if status.verdict != HostStatus::Starting || tokio::time::Instant::now() >= until {
             return Ok(status);
         }
@@ -224,15 +224,15 @@ pub(in crate::cli) fn log_level(args: &args::LogLevel) -> Exit {
 pub(in crate::cli) fn reload(args: &args::Reload) -> Exit {
     asking(async {
         // A daemon that answers nothing at all, such as a stopped process, is reported before the long wait.
-        let _alive: Status = ask_for(&args.socket, &Request::Status { most: 0 }).await?;
+        let _alive: Status = ask_for(&args.socket, &Request::Status { limit: 0 }).await?;
         let ask = Request::Reload { allow_empty: args.allow_empty, yes: args.yes };
         let answer: Reloaded = ask_for_within(&args.socket, &ask, RELOAD).await?;
-        let taken = &answer.taken;
-        let (graph, change) = (plain(&taken.graph), graph_change(&taken.change));
-        if taken.waits.is_empty() {
+        let loaded = &answer.loaded;
+        let (graph, change) = (plain(&loaded.graph), graph_change(&loaded.change));
+        if loaded.waits.is_empty() {
             print(format!("loaded: graph {graph}: {change}"));
         } else {
-            let waits: Vec<String> = taken.waits.iter().map(|name| plain(name)).collect();
+            let waits: Vec<String> = loaded.waits.iter().map(|name| plain(name)).collect();
             print(format!("loading: waiting for {}: graph {graph}: {change}", waits.join(", ")));
         }
         settings_change(&answer.settings).into_iter().for_each(print);

@@ -28,9 +28,9 @@ const PAGE: usize = 1000;
 pub(in crate::cli) fn events(args: &args::Events) -> Exit {
     let wanted = wanted(args);
     asking(async {
-        let Wanted { from, since, most, details: debug, .. } = wanted.clone();
+        let Wanted { from, since, limit, details: debug, .. } = wanted.clone();
         let resources = args.selection.texts();
-        let ask = Request::Events { follow: args.follow, resources, from, since, most, debug };
+        let ask = Request::Events { follow: args.follow, resources, from, since, limit, debug };
         let mut client = match Client::ask(&address(&args.socket), &ask).await {
             Ok(client) => client,
             Err(why) => {
@@ -71,8 +71,8 @@ fn wanted(args: &args::Events) -> Wanted {
         Some(Since::Ago(seconds)) => (None, Some(now().saturating_sub(seconds * 1000))),
         Some(Since::Time(time)) => (None, Some(time)),
     };
-    let most = args.lines.or_else(|| args.since.is_none().then_some(USUAL));
-    Wanted { from, since, resources: None, most, details: args.debug }
+    let limit = args.lines.or_else(|| args.since.is_none().then_some(USUAL));
+    Wanted { from, since, resources: None, limit, details: args.debug }
 }
 
 /// Reports that no events match. A misspelt resource is an error.
@@ -105,7 +105,7 @@ async fn is_recorded(args: &args::Events, resource: &str) -> bool {
     }
     let wanted = Wanted {
         resources: Some(Arc::new(BTreeSet::from([resource.to_owned()]))),
-        most: Some(1),
+        limit: Some(1),
         details: true,
         ..Wanted::default()
     };

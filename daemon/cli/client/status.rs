@@ -41,7 +41,7 @@ pub(in crate::cli) fn status(args: &args::Status) -> Exit {
 async fn once(args: &args::Status) -> Result<Exit, Exit> {
     let resources = args.selection.texts();
     if !resources.is_empty() {
-        let ask = Request::Select { resources, most: args.limit };
+        let ask = Request::Select { resources, limit: args.limit };
         let found: SelectedResources = ask_for(&args.socket, &ask).await?;
         if args.json {
             out_json(&found);
@@ -50,7 +50,7 @@ async fn once(args: &args::Status) -> Result<Exit, Exit> {
         }
         return Ok(exit_of_selection(&found));
     }
-    let status: Status = ask_for(&args.socket, &Request::Status { most: args.limit }).await?;
+    let status: Status = ask_for(&args.socket, &Request::Status { limit: args.limit }).await?;
     if args.json {
         out_json(&status);
     } else {

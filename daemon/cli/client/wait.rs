@@ -91,7 +91,7 @@ const fn awaited(what: Awaited) -> &'static str {
 }
 
 async fn look_at_host(args: &args::Wait, earlier: &Earlier) -> Result<Look, Unanswered> {
-    let found = answer(&args.socket, &Request::Status { most: 1 }, PATIENCE).await?;
+    let found = answer(&args.socket, &Request::Status { limit: 1 }, PATIENCE).await?;
     let status: Status = shaped(found)?;
     let graph = plain(&status.graph);
     let is_reached = match args.what {
@@ -154,7 +154,7 @@ async fn look_at_selection(
     resources: Vec<String>,
     earlier: &Earlier,
 ) -> Result<Look, Unanswered> {
-    let found = answer(&args.socket, &Request::Select { resources, most: 1 }, PATIENCE).await?;
+    let found = answer(&args.socket, &Request::Select { resources, limit: 1 }, PATIENCE).await?;
     let found: SelectedResources = shaped(found)?;
     let is_reached = match args.what {
         Awaited::Converged => found.converged == found.total,

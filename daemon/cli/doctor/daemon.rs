@@ -14,7 +14,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub(super) async fn look(socket: &Socket) -> (Vec<Finding>, Option<i32>) {
     let began = Instant::now();
     let asked = tokio::time::timeout(PATIENCE, async {
-        let mut client = Client::ask(&address(socket), &Request::Status { most: 0 }).await?;
+        let mut client = Client::ask(&address(socket), &Request::Status { limit: 0 }).await?;
         let pid = client.listener();
         Ok((pid, client.next(None).await))
     });

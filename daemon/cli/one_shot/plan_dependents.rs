@@ -84,10 +84,10 @@ fn unknown_step(resource: &str) -> Step {
         resource: resource.to_owned(),
         action: Action::Unknown,
         until: None,
-        leaves: false,
+        pending_removal: false,
         removes: false,
         differences: Vec::new(),
-        seal: 0,
+        premise_digest: 0,
         creates: false,
         follows: false,
     }

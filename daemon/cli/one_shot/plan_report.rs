@@ -44,8 +44,8 @@ pub(in crate::cli) fn find(
     let parts =
         DriverDeps { host, key, journal, recalled, history, read_only: None, kinds, observer };
     let finished = runtime.block_on(one_shot::drive(parts, (loaded, from), None, None));
-    if let Some(why) = &finished.rejection {
-        return Err(reject_graph(why));
+    if let Some(reason) = &finished.rejection {
+        return Err(reject_graph(reason));
     }
     let mut found = Found::new(graph, &order, &steps, finished);
     found.conditions = conditions.with_steps(&found.steps);
@@ -58,18 +58,18 @@ pub(in crate::cli) fn find(
 }
 
 /// Reports that the driver rejects the graph; returns the exit code for it.
-pub(in crate::cli) fn reject_graph(why: &str) -> Exit {
-    output::error(why, None);
+pub(in crate::cli) fn reject_graph(reason: &str) -> Exit {
+    output::error(reason, None);
     Exit::Graph
 }
 
 /// Reports the reason why a plan is not applied, one difference per line.
-pub(in crate::cli) fn refuse(why: &Unusable) {
+pub(in crate::cli) fn refuse(reason: &Unusable) {
     output::error(
-        why.to_string(),
+        reason.to_string(),
         Some("nothing was changed; plan again and review the differences"),
     );
-    if let Unusable::Moved(moved) = why {
+    if let Unusable::Moved(moved) = reason {
         for line in moved.iter().skip(1).take(SHOWN) {
             output::eprint(format!("  {}", plain(line)));
         }
@@ -109,7 +109,7 @@ impl Found {
             .final_statuses
             .into_iter()
             .filter_map(|stand| {
-                let (why, hint) = match stand.status {
+                let (reason, hint) = match stand.status {
                     VertexStatus::Held(HeldReason::Operator) => {
                         ("waiting for the operator".to_owned(), None)
                     }
@@ -119,7 +119,7 @@ impl Found {
                     }
                     _ => stand.failure.map(|it| (it.what, it.hint)).unwrap_or_default(),
                 };
-                Some(FailedCheck { resource: stand.identity, why, hint })
+                Some(FailedCheck { resource: stand.identity, reason, hint })
             })
             .collect();
         let left = steps.take_left();
@@ -136,7 +136,7 @@ impl Found {
     /// Sorts the steps in the order of the graph, with removals last.
     pub(super) fn sort_steps(&mut self, order: &HashMap<&str, usize>) {
         let at = |step: &Step| order.get(step.resource.as_str()).copied();
-        self.steps.sort_by_key(|step| (step.is_removal(), step.leaves, at(step)));
+        self.steps.sort_by_key(|step| (step.is_removal(), step.pending_removal, at(step)));
     }
 
     /// Returns true if a resource could not be checked.
@@ -151,8 +151,8 @@ impl Found {
 
     /// Checks that the findings are those of a plan.
     pub(in crate::cli) fn is_still(&self, plan: &Plan) -> Result<(), Unusable> {
-        if let Some(FailedCheck { resource, why, .. }) = self.failed.first() {
-            return Err(Unusable::Moved(vec![format!("{resource}: the check failed: {why}")]));
+        if let Some(FailedCheck { resource, reason, .. }) = self.failed.first() {
+            return Err(Unusable::Moved(vec![format!("{resource}: the check failed: {reason}")]));
         }
         plan.is_still(&self.steps)
     }
@@ -169,8 +169,10 @@ impl Found {
     /// Returns the report as data.
     pub(in crate::cli) fn report(&self) -> PlanReport {
         let stays = self.left.iter();
-        let stays = stays
-            .map(|(resource, why)| StayingObject { resource: resource.clone(), why: why.clone() });
+        let stays = stays.map(|(resource, reason)| StayingObject {
+            resource: resource.clone(),
+            reason: reason.clone(),
+        });
         PlanReport {
             graph: self.graph.clone(),
             total: self.total,

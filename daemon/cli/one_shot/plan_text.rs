@@ -28,8 +28,8 @@ impl Found {
         for step in self.steps.iter().filter(|step| !step.is_removal()) {
             print_step(step);
         }
-        for FailedCheck { resource, why, hint } in &self.failed {
-            let line = format!("{}: {}", plain(resource), plain(&why.replace('\n', "; ")));
+        for FailedCheck { resource, reason, hint } in &self.failed {
+            let line = format!("{}: {}", plain(resource), plain(&reason.replace('\n', "; ")));
             print(paint(Ink::Odd, &format!("! {line}")));
             if let Some(hint) = hint {
                 print(format!("    hint: {}", plain(hint)));
@@ -39,9 +39,9 @@ impl Found {
         if !self.left.is_empty() {
             print(paint(Ink::Title, "undeclared objects that stay:"));
         }
-        for (name, why) in self.left.iter().take(LISTED) {
-            let why = why.strip_prefix("undeclared; ").unwrap_or(why);
-            print(format!("= {}: {}", plain(name), plain(why)));
+        for (name, reason) in self.left.iter().take(LISTED) {
+            let reason = reason.strip_prefix("undeclared; ").unwrap_or(reason);
+            print(format!("= {}: {}", plain(name), plain(reason)));
         }
         if self.left.len() > LISTED {
             print(format!("= and {} more", self.left.len() - LISTED));
@@ -132,15 +132,15 @@ fn headline_of_step(step: &Step) -> (Ink, String) {
         (Action::Unknown, until) => {
             let until = until.unwrap_or_default();
             let now = if step.differences.is_empty() { "" } else { "; now:" };
-            let leaves = if step.leaves { "undeclared; " } else { "" };
-            (Ink::Odd, format!("! {name}: {leaves}unknown until {until} is changed{now}"))
+            let pending_removal = if step.pending_removal { "undeclared; " } else { "" };
+            (Ink::Odd, format!("! {name}: {pending_removal}unknown until {until} is changed{now}"))
         }
         (Action::Refresh, _) => (Ink::Change, format!("~ {name}: would refresh")),
         (Action::Held, Some(window)) => {
             (Ink::Faint, format!("= {name}: held: changes are allowed {window}"))
         }
         (Action::Held, None) => (Ink::Faint, format!("= {name}: held: noop")),
-        (Action::Remove, _) if step.leaves => (Ink::Bad, format!("- {name}: undeclared")),
+        (Action::Remove, _) if step.pending_removal => (Ink::Bad, format!("- {name}: undeclared")),
         (Action::Remove, _) => (Ink::Bad, format!("- {name}")),
         (Action::Change, _) if step.creates => (Ink::Good, format!("+ {name}")),
         (Action::Change, _) => (Ink::Change, format!("~ {name}")),

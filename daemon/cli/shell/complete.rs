@@ -133,7 +133,8 @@ fn names_within(prefix: String, within: Duration) -> Vec<String> {
 
 async fn ask(prefix: String) -> Vec<String> {
     let address = address(std::env::args_os());
-    let Ok(mut client) = Client::ask(&address, &Request::Names { prefix, most: MOST }).await else {
+    let Ok(mut client) = Client::ask(&address, &Request::Names { prefix, limit: MOST }).await
+    else {
         return Vec::new();
     };
     let answer = client.next(None).await.ok().flatten();

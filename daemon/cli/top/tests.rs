@@ -164,7 +164,7 @@ fn scrolling_asks_for_what_is_seen() {
     assert_eq!((view.selected, view.first, view.room), (999, 981, 19));
     let ask = |view: &View| view.questions().into_iter().find(|q| q.about == About::List);
     let asked = ask(&view).expect("asked").ask;
-    assert!(matches!(asked, Request::List { from: 981, most: 19, .. }), "{asked:?}");
+    assert!(matches!(asked, Request::List { from: 981, limit: 19, .. }), "{asked:?}");
     key(&mut view, KeyCode::Home);
     let answer = Ok(vec![List { rows: Vec::new(), total: 1 }.into()]);
     view.hear(PollResult { about: About::List, ask: asked, answer });
@@ -356,7 +356,7 @@ fn a_diff_is_shown() {
 fn a_daemon_that_is_gone_is_said() {
     let mut view = view(false);
     let answer = Err("no daemon listens at /run/x".to_owned());
-    view.hear(PollResult { about: About::Status, ask: Request::Status { most: 0 }, answer });
+    view.hear(PollResult { about: About::Status, ask: Request::Status { limit: 0 }, answer });
     let all = lines(&mut view);
     assert!(
         all.contains(&"the data is outdated: no daemon listens at /run/x".to_owned()),
@@ -367,6 +367,6 @@ fn a_daemon_that_is_gone_is_said() {
     assert!(!lines(&mut view).iter().any(|line| line.contains("is outdated")));
     let mut empty = View::new(false);
     let answer = Err("no daemon listens at /run/x".to_owned());
-    empty.hear(PollResult { about: About::Status, ask: Request::Status { most: 0 }, answer });
+    empty.hear(PollResult { about: About::Status, ask: Request::Status { limit: 0 }, answer });
     assert_eq!(lines(&mut empty)[0], "no daemon listens at /run/x");
 }

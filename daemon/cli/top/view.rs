@@ -116,7 +116,7 @@ impl View {
     /// Returns the queries for the shown data.
     pub(super) fn questions(&self) -> Vec<PollQuery> {
         let mut all = vec![
-            PollQuery { about: About::Status, ask: Request::Status { most: 0 } },
+            PollQuery { about: About::Status, ask: Request::Status { limit: 0 } },
             self.ask_list(),
         ];
         if self.pane == Pane::Details {
@@ -131,9 +131,9 @@ impl View {
     }
 
     fn ask_list(&self) -> PollQuery {
-        let (filter, from, most) = (self.filter.clone(), self.first, self.room);
+        let (filter, from, limit) = (self.filter.clone(), self.first, self.room);
         let order = self.order;
-        PollQuery { about: About::List, ask: Request::List { filter, order, from, most } }
+        PollQuery { about: About::List, ask: Request::List { filter, order, from, limit } }
     }
 
     #[expect(clippy::unused_self, reason = "one of the questions of a view")]

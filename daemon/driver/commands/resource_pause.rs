@@ -241,9 +241,9 @@ impl Driver {
         }
     }
 
-    /// Lists at most `most` pauses of single resources in the order of vertex numbers.
-    pub(in crate::driver) fn single_pauses(&self, most: usize) -> Vec<SinglePause> {
-        let each = self.commands.pauses.each.keys().take(most).filter_map(|id| {
+    /// Lists at most `limit` pauses of single resources in the order of vertex numbers.
+    pub(in crate::driver) fn single_pauses(&self, limit: usize) -> Vec<SinglePause> {
+        let each = self.commands.pauses.each.keys().take(limit).filter_map(|id| {
             let standing = self.current_status(*id)?;
             let pause = self.commands.pauses.status(*id, &standing)?;
             Some(SinglePause { resource: self.graph.name(*id).to_owned(), pause })

@@ -125,7 +125,7 @@ impl Driver {
             self.forget_strangers(&recalled);
             self.restore_pauses(&recalled);
             self.forget_removals(&recalled);
-            let is_read_only = self.mode.read_only().is_some() || self.ownership.looks_only();
+            let is_read_only = self.mode.read_only().is_some() || self.ownership.is_noop();
             if !is_read_only && self.permission.lease.loss().is_none() {
                 self.permission.start_cleanup(&self.runtime.host, self.runtime.inbox());
             }
@@ -188,9 +188,8 @@ impl Driver {
         if let Some((graph, change)) = self.graph.change() {
             let (graph, change) = (graph.to_owned(), change.clone());
             self.graph.loads.swap_waits = self.names(waits);
-            let (waits, looks_only) =
-                (self.graph.loads.swap_waits.clone(), self.ownership.looks_only());
-            self.graph.loads.outcome = Ok(LoadOutcome { graph, change, waits, looks_only });
+            let (waits, noop) = (self.graph.loads.swap_waits.clone(), self.ownership.is_noop());
+            self.graph.loads.outcome = Ok(LoadOutcome { graph, change, waits, noop });
         }
     }
 

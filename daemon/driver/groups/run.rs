@@ -28,9 +28,9 @@ pub(in crate::driver) struct MemberRun {
 }
 
 impl MemberRun {
-    /// Returns the seal of the member's change; see [`Change::seal`].
-    pub(in crate::driver) fn seal(&self) -> u64 {
-        self.change.as_ref().map_or(0, |change| change.seal)
+    /// Returns the seal of the member's change; see [`Change::premise_digest`].
+    pub(in crate::driver) fn premise_digest(&self) -> u64 {
+        self.change.as_ref().map_or(0, |change| change.premise_digest)
     }
 }
 

@@ -222,7 +222,7 @@ fn shortened(value: &str) -> String {
 }
 
 fn run_error(failure: &Failure) -> RunError {
-    RunError { what: failure.what.clone(), hint: failure.hint.clone() }
+    RunError { reason: failure.what.clone(), hint: failure.hint.clone() }
 }
 
 fn run_info(run: RunRef) -> RunInfo {

@@ -364,7 +364,7 @@ impl Driver {
                 differences: &part.differences,
                 destructive: part.destructive,
                 creates: part.creates,
-                seal: part.seal(),
+                premise_digest: part.premise_digest(),
                 follows: false,
                 failure: self.runs.failures.get(&part.id),
                 run,
@@ -380,7 +380,9 @@ impl Driver {
             differences: live.map_or(&[], |live| &live.differences),
             destructive: live.is_some_and(|live| live.destructive),
             creates: live.is_some_and(|live| live.creates),
-            seal: live.and_then(|live| live.change.as_ref()).map_or(0, |change| change.seal),
+            premise_digest: live
+                .and_then(|live| live.change.as_ref())
+                .map_or(0, |change| change.premise_digest),
             follows: self.one_shot.overlaps.follows(id),
             failure: self.runs.failures.get(&id),
             run,

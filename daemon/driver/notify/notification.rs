@@ -209,9 +209,10 @@ pub enum Notification<'a> {
         destructive: bool,
         /// True if the run would create the object.
         creates: bool,
-        /// The seal of the change; see [`steadfast_resources::Change::seal`].
-        seal: u64,
-        /// True in a plan if earlier steps also cause these differences. The seal covers the present host only.
+        /// The premise digest of the change; see [`steadfast_resources::Change::premise_digest`].
+        premise_digest: u64,
+        /// True in a plan if earlier steps also cause these differences. The premise digest covers the present host
+        /// only.
         follows: bool,
         /// The failure that left the check without a result.
         failure: Option<&'a Failure>,

@@ -35,7 +35,7 @@ enum Found {
         change: Change,
         /// True if the step was applied in the overlay.
         is_done: bool,
-        /// True if the seal on the present host differs from the seal in the overlay.
+        /// True if the premise digest on the present host differs from the premise digest in the overlay.
         follows: bool,
     },
 }
@@ -124,8 +124,9 @@ impl PlannedStep {
             CheckResult::Differs(change) => {
                 let resource = made.get().map_or(resource, |made| Arc::clone(&made.resource));
                 let mut told = shown(&change);
-                told.seal = seal_on_host(change.seal, (host, &resource), ask).await;
-                let follows = told.seal != change.seal;
+                told.premise_digest =
+                    premise_digest_on_host(change.premise_digest, (host, &resource), ask).await;
+                let follows = told.premise_digest != change.premise_digest;
                 let kept = (shown(&told), follows);
                 let applied = guarded(resource.apply(host, &self.permit, change));
                 let applied = layer.overlay.apply(Box::pin(applied)).await;
@@ -144,18 +145,18 @@ impl PlannedStep {
     }
 }
 
-/// Returns the seal of the change on the present host: inodes and times in the overlay are not those that a real apply
-/// will find.
-async fn seal_on_host(
-    seal: u64,
+/// Returns the premise digest of the change on the present host: inodes and times in the overlay are not those that a
+/// real apply will find.
+async fn premise_digest_on_host(
+    premise_digest: u64,
     (host, resource): (&Host, &Arc<dyn Resource>),
     ask: CheckRequest,
 ) -> u64 {
-    if seal == 0 {
+    if premise_digest == 0 {
         return 0;
     }
     match guarded(resource.check(host, ask)).await {
-        Ok(CheckResult::Differs(now)) => now.seal,
+        Ok(CheckResult::Differs(now)) => now.premise_digest,
         Ok(CheckResult::Same | CheckResult::Unknown(_)) | Err(_) => 0,
     }
 }
@@ -189,7 +190,7 @@ fn shown(change: &Change) -> Change {
     Change {
         differences: change.differences.clone(),
         destructive: change.destructive,
-        seal: change.seal,
+        premise_digest: change.premise_digest,
         creates: change.creates,
         replaces: change.replaces,
         premise: Box::new(()),

@@ -17,7 +17,7 @@ pub struct ListRequest {
     /// The number of entries to skip.
     pub from: usize,
     /// The maximum number of entries to return.
-    pub most: usize,
+    pub limit: usize,
 }
 
 /// The sort key of a row, ascending; rows with equal keys are sorted by name.
@@ -39,7 +39,7 @@ impl Driver {
             .collect();
         rows.sort_unstable_by(|one, other| (one.0, one.1).cmp(&(other.0, other.1)));
         let total = rows.len();
-        let part = rows.into_iter().skip(wanted.from).take(wanted.most);
+        let part = rows.into_iter().skip(wanted.from).take(wanted.limit);
         let rows = part.map(|(_, _, id, standing)| self.resource_status(id, &standing)).collect();
         List { rows, total }
     }

@@ -147,10 +147,10 @@ struct Tally {
 }
 
 impl Driver {
-    /// Returns the values of the driver, with at most `most` resources that are not converged.
-    pub(in crate::driver) fn metric_values(&mut self, most: usize) -> DriverValues {
+    /// Returns the values of the driver, with at most `limit` resources that are not converged.
+    pub(in crate::driver) fn metric_values(&mut self, limit: usize) -> DriverValues {
         let mut kinds = std::mem::take(&mut self.runs.metrics.kinds);
-        let tally = self.tally_resources(&mut kinds, most);
+        let tally = self.tally_resources(&mut kinds, limit);
         let resources = kinds.names.iter().cloned().zip(tally.kinds);
         let resources = resources.filter(|(_, counts)| *counts != ResourceCounts::default());
         let resources = resources.collect();
@@ -186,7 +186,7 @@ impl Driver {
     }
 
     /// Counts all resources by kind and state.
-    fn tally_resources(&self, kinds: &mut KindTable, most: usize) -> Tally {
+    fn tally_resources(&self, kinds: &mut KindTable, limit: usize) -> Tally {
         let mut tally = Tally::default();
         for id in self.graph.ids() {
             let Some(standing) = self.current_status(id) else { continue };
@@ -199,7 +199,7 @@ impl Driver {
                 continue;
             }
             tally.refreshes_owed += u32::from(self.engine.owes_refresh(id));
-            if tally.listed.len() < most {
+            if tally.listed.len() < limit {
                 tally.listed.push((self.graph.name(id).to_owned(), state));
             } else {
                 tally.omitted += 1;

@@ -97,16 +97,16 @@ impl Driver {
             return;
         }
         match query {
-            Query::Status(most, to) => drop(to.send(self.status(most))),
-            Query::Metrics(most, to) => drop(to.send(Box::new(self.metric_values(most)))),
+            Query::Status(limit, to) => drop(to.send(self.status(limit))),
+            Query::Metrics(limit, to) => drop(to.send(Box::new(self.metric_values(limit)))),
             Query::Show(name, to) => {
                 let id = self.running(&name);
                 drop(to.send(id.map(|id| self.details(id))));
             }
-            Query::Names(prefix, most, to) => drop(to.send(self.names_from(&prefix, most))),
+            Query::Names(prefix, limit, to) => drop(to.send(self.names_from(&prefix, limit))),
             Query::List(wanted, to) => drop(to.send(self.list(&wanted))),
             Query::Selectable(to) => drop(to.send(self.selectable())),
-            Query::Selected(names, most, to) => drop(to.send(self.selected(&names, most))),
+            Query::Selected(names, limit, to) => drop(to.send(self.selected(&names, limit))),
             Query::Inspect { resources, resume, to } => self.inspect((&resources, resume), to),
             pauses @ (Query::PauseResources { .. } | Query::ResumeResources(..)) => {
                 self.answer_pause_query(pauses);
@@ -155,11 +155,11 @@ impl Driver {
         drop(to.send(strangers));
     }
 
-    fn names_from(&self, prefix: &str, most: usize) -> Vec<String> {
+    fn names_from(&self, prefix: &str, limit: usize) -> Vec<String> {
         let all = self.graph.ids().map(|id| self.graph.name(id));
         let mut names: Vec<&str> = all.filter(|name| name.starts_with(prefix)).collect();
         names.sort_unstable();
-        names.into_iter().take(most).map(str::to_owned).collect()
+        names.into_iter().take(limit).map(str::to_owned).collect()
     }
 
     fn running(&self, name: &str) -> Option<VertexId> {
@@ -189,7 +189,7 @@ impl Driver {
         Ok(names.iter().filter_map(vertex).filter(|id| taken.insert(*id)).collect())
     }
 
-    fn status(&self, most: usize) -> Status {
+    fn status(&self, limit: usize) -> Status {
         let mut unhealthy: Vec<(Phase, VertexId, VertexStatus)> = self
             .graph
             .ids()
@@ -201,8 +201,8 @@ impl Driver {
         let worst = unhealthy.first().map(|(phase, ..)| *phase);
         let paused = unhealthy.iter().filter(|(_, _, standing)| *standing == VertexStatus::Paused);
         let paused = u32::try_from(paused.count()).unwrap_or(u32::MAX);
-        let more = unhealthy.len().saturating_sub(most);
-        unhealthy.truncate(most);
+        let more = unhealthy.len().saturating_sub(limit);
+        unhealthy.truncate(limit);
         let (verdict, counts) = (self.verdict(worst), self.counts());
         let suspected = if verdict == HostStatus::Paused { self.suspected() } else { 0 };
         let converged = self.runs.statistics.converged.filter(|_| verdict == HostStatus::Converged);
@@ -224,11 +224,11 @@ impl Driver {
                 stuck: counts.stuck,
                 contended: counts.contended,
             },
-            pending_removals: self.ownership.waiting(most),
+            pending_removals: self.ownership.waiting(limit),
             unwatched: self.watches.states.polled.unwatched().len(),
             unwatched_names: self.unwatched_names(),
             pause: self.pause_status(),
-            paused: self.single_pauses(most),
+            paused: self.single_pauses(limit),
             ages: Ages {
                 check: self.runs.statistics.youngest(Moment::Checked),
                 repair: self.runs.statistics.youngest(Moment::Changed),

@@ -24,7 +24,7 @@ impl Driver {
     pub(super) fn selected(
         &self,
         names: &[String],
-        most: usize,
+        limit: usize,
     ) -> Result<SelectedResources, Vec<String>> {
         let strangers = self.strangers(names);
         if !strangers.is_empty() {
@@ -61,7 +61,7 @@ impl Driver {
                 | Phase::Inactive => {}
             }
         }
-        let part = rows.into_iter().take(most);
+        let part = rows.into_iter().take(limit);
         found.rows = part.map(|(_, id, standing)| self.resource_status(id, &standing)).collect();
         Ok(found)
     }

@@ -33,7 +33,7 @@ pub(in crate::driver) struct OwnershipRecords {
     /// Objects created since the waiting graph was accepted; its removals were planned without them.
     made: BTreeSet<Arc<str>>,
     /// True if the graph is read-only: no ownership record changes for it.
-    pub(super) looks_only: bool,
+    pub(super) is_noop: bool,
     /// True if an operator has requested the graph: resources that it leaves out are forgotten.
     forgets: bool,
     pub(super) graph: Arc<str>,
@@ -46,7 +46,7 @@ pub(in crate::driver) struct OwnershipRecords {
 pub(in crate::driver) struct PendingOwnership {
     pub(super) removals: RemovalPlan,
     pub(super) aliases: Vec<Alias>,
-    pub(super) looks_only: bool,
+    pub(super) is_noop: bool,
     pub(super) forgets: bool,
 }
 
@@ -71,13 +71,13 @@ impl OwnershipRecords {
         plan.keep.contains(identity) || plan.inactive.contains(identity)
     }
 
-    /// Lists up to `most` identities that a later load of this graph will remove.
-    pub(in crate::driver) fn waiting(&self, most: usize) -> Vec<String> {
+    /// Lists up to `limit` identities that a later load of this graph will remove.
+    pub(in crate::driver) fn waiting(&self, limit: usize) -> Vec<String> {
         let is_of_this = |name: &&Arc<str>| {
             self.records.get(*name).is_some_and(|owned| owned.graph == self.graph)
         };
         let keep = self.pending_removals.keep.iter().filter(is_of_this);
-        keep.take(most).map(ToString::to_string).collect()
+        keep.take(limit).map(ToString::to_string).collect()
     }
 
     /// Lists all identities with a record.
@@ -102,16 +102,16 @@ impl OwnershipRecords {
     }
 
     /// Returns true if the last accepted graph is read-only.
-    pub(in crate::driver) fn looks_only(&self) -> bool {
-        self.looks_only
+    pub(in crate::driver) fn is_noop(&self) -> bool {
+        self.is_noop
     }
 
     /// Accepts a graph: takes its planned removals and its renamed resources.
     pub(in crate::driver) fn accept(&mut self, leave: PendingOwnership, renamed: Vec<Renamed>) {
-        let PendingOwnership { removals: plan, aliases, looks_only, forgets } = leave;
+        let PendingOwnership { removals: plan, aliases, is_noop, forgets } = leave;
         self.names.aliases = aliases;
         (self.pending_removals, self.renamed) = (plan, renamed);
-        (self.looks_only, self.forgets) = (looks_only, forgets);
+        (self.is_noop, self.forgets) = (is_noop, forgets);
         self.made.clear();
     }
 

@@ -63,13 +63,13 @@ impl Driver {
             self.ownership.record(name).is_some_and(|owned| *owned.graph == *loaded.name)
         };
         plan.messages.retain(|(name, _)| is_of_this(name) || !told.contains(name));
-        let looks_only = loaded.usual.noop;
-        let forgets = operator && !looks_only;
-        let is_plan = looks_only && self.settings.one_shot && !self.journal.exists();
+        let is_noop = loaded.usual.noop;
+        let forgets = operator && !is_noop;
+        let is_plan = is_noop && self.settings.one_shot && !self.journal.exists();
         if is_plan {
             // A plan lists every undeclared resource whose object stays.
             plan.explain_forgotten();
-        } else if looks_only {
+        } else if is_noop {
             plan.messages.clear();
         }
         if !forgets {
@@ -77,7 +77,7 @@ impl Driver {
             let left: HashSet<Arc<str>> = plan.forget.drain(..).collect();
             plan.messages.retain(|(identity, _)| is_plan || !left.contains(identity));
         }
-        Ok(PendingOwnership { removals: plan, aliases: self.aliases(loaded), looks_only, forgets })
+        Ok(PendingOwnership { removals: plan, aliases: self.aliases(loaded), is_noop, forgets })
     }
 
     /// Updates the records for the new graph: declared resources are recorded, others are forgotten as planned.
@@ -121,7 +121,7 @@ impl Driver {
         // A vertex with a stuck run may still write a record.
         let is_known = |name: &str| kept.contains_key(name) || table.number(name).is_some();
         self.ownership.without_vertex.retain(|name| is_known(name) && !table.runs(name));
-        if self.ownership.looks_only {
+        if self.ownership.is_noop {
             self.ownership.all_unsettled = true;
             return;
         }

@@ -29,7 +29,7 @@ pub struct Wanted {
     /// Only events of these resources; `None` for all events.
     pub resources: Option<Arc<BTreeSet<String>>>,
     /// The maximum number of events; the last ones are returned.
-    pub most: Option<usize>,
+    pub limit: Option<usize>,
     /// True if details are included: debug events, and the usual starts and ends of workers.
     pub details: bool,
 }
@@ -160,29 +160,34 @@ impl Reader {
                     .query_row(sql, [i64::try_from(since).unwrap_or(i64::MAX)], |row| row.get(0));
             from = from.max(or_next(first.optional()?)?);
         }
-        if let Some(most) = wanted.most {
+        if let Some(limit) = wanted.limit {
             // Level 1 is info.
             let sql = "SELECT min(number) FROM (SELECT number FROM event WHERE \
                        (?1 IS NULL OR resource IN (SELECT value FROM json_each(?1))) AND \
                        (?3 OR level > 1 OR level = 1 AND what NOT IN (?4, ?5)) \
                        ORDER BY number DESC LIMIT ?2)";
-            let most = i64::try_from(most).unwrap_or(i64::MAX);
+            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
             let [one, other] = DETAILS;
             let names = wanted.resources.as_ref().map(|names| serde_json::json!(**names));
             let names = names.map(|names| names.to_string());
-            let arguments = (names, most, wanted.details, one, other);
+            let arguments = (names, limit, wanted.details, one, other);
             let first = self.connection.query_row(sql, arguments, |row| row.get(0))?;
             from = from.max(or_next(first)?);
         }
         Ok(from)
     }
 
-    /// Returns at most `most` events between two numbers, in order. Deleted events at the start are represented by a
+    /// Returns at most `limit` events between two numbers, in order. Deleted events at the start are represented by a
     /// gap event with the last of their numbers (C-21).
     ///
     /// # Errors
     /// [`Unreadable`] if the database cannot be read.
-    pub fn read(&self, from: u64, to: u64, most: usize) -> Result<Vec<PublishedEvent>, Unreadable> {
+    pub fn read(
+        &self,
+        from: u64,
+        to: u64,
+        limit: usize,
+    ) -> Result<Vec<PublishedEvent>, Unreadable> {
         let sql = rows::selecting(
             self.version,
             "WHERE number BETWEEN ?1 AND ?2 ORDER BY number LIMIT ?3",
@@ -192,7 +197,7 @@ impl Reader {
         let mut found = select.query((
             from.cast_signed(),
             to.cast_signed(),
-            i64::try_from(most).unwrap_or(i64::MAX),
+            i64::try_from(limit).unwrap_or(i64::MAX),
         ))?;
         let mut events: Vec<PublishedEvent> = Vec::new();
         let mut next = from.max(1);

@@ -4,10 +4,10 @@ use crate::api::{Ages, InactiveStatus, Phase, ResourceDetails, ResourceStatus, S
 use crate::workers::graph::loader::GraphLoader;
 
 /// Adds the inactive resources, at most this number, and the reports of inputs.
-pub(super) fn add_conditions(graph: &GraphLoader, most: usize, status: &mut Status) {
+pub(super) fn add_conditions(graph: &GraphLoader, limit: usize, status: &mut Status) {
     let conditions = graph.conditions();
-    status.inactive_omitted = conditions.inactive.len().saturating_sub(most);
-    let shown = conditions.inactive.iter().take(most).map(|inactive| InactiveStatus {
+    status.inactive_omitted = conditions.inactive.len().saturating_sub(limit);
+    let shown = conditions.inactive.iter().take(limit).map(|inactive| InactiveStatus {
         resource: inactive.identity.to_string(),
         message: inactive.to_string(),
     });

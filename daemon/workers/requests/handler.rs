@@ -45,11 +45,11 @@ pub type SetLog = Box<dyn Fn(&str) -> Result<(), LogLevelError> + Send + Sync>;
 
 /// Converts the length of a pause, and rejects an invalid one.
 pub(super) fn span(seconds: u64) -> Result<Duration, Reply> {
-    let most = LONGEST_SPAN.as_secs();
-    if (1..=most).contains(&seconds) {
+    let limit = LONGEST_SPAN.as_secs();
+    if (1..=limit).contains(&seconds) {
         return Ok(Duration::from_secs(seconds));
     }
-    Err(Reply::Refused(format!("seconds: expected 1 to {most} (a year), found {seconds}")))
+    Err(Reply::Refused(format!("seconds: expected 1 to {limit} (a year), found {seconds}")))
 }
 
 /// The handler of a daemon's requests.
@@ -106,17 +106,17 @@ impl DaemonRequestHandler {
             tracing::info!(event = "request", uid = caller.uid(), "command `{command}` received");
         }
         match self.expand_selectors(ask).await? {
-            Request::Select { resources, most } => {
-                self.send_selected(resources, most.min(ROWS), replies).await?;
+            Request::Select { resources, limit } => {
+                self.send_selected(resources, limit.min(ROWS), replies).await?;
             }
-            Request::Status { most } => {
-                replies.send_data(self.status(most.min(ROWS), caller).await?).await;
+            Request::Status { limit } => {
+                replies.send_data(self.status(limit.min(ROWS), caller).await?).await;
             }
             Request::Show { resource } => {
                 replies.send_data(self.details(&resource).await?).await;
             }
-            Request::List { filter, order, from, most } => {
-                let wanted = ListRequest { filter, order, from, most: most.min(ROWS) };
+            Request::List { filter, order, from, limit } => {
+                let wanted = ListRequest { filter, order, from, limit: limit.min(ROWS) };
                 replies.send_data(self.of_driver(|to| Query::List(wanted, to)).await?).await;
             }
             Request::Diff { resources, resume } => {
@@ -124,16 +124,16 @@ impl DaemonRequestHandler {
                 let found = self.of_driver_in(LOOKS, inspect).await?;
                 replies.send_data(found.map_err(Reply::Unknown)?).await;
             }
-            Request::Names { prefix, most } => {
-                let names = self.of_driver(|to| Query::Names(prefix, most.min(ROWS), to)).await?;
+            Request::Names { prefix, limit } => {
+                let names = self.of_driver(|to| Query::Names(prefix, limit.min(ROWS), to)).await?;
                 replies.send_data(Data::Names(names)).await;
             }
             Request::Why { resource } => {
                 replies.send_data(self.why(resource).await?).await;
             }
-            Request::Events { follow, resources, from, since, most, debug } => {
+            Request::Events { follow, resources, from, since, limit, debug } => {
                 let resources = self.recorded_names(resources).await?;
-                let wanted = Wanted { from, since, resources, most, details: debug };
+                let wanted = Wanted { from, since, resources, limit, details: debug };
                 self.send_events((wanted, follow), caller, replies).await?;
             }
             Request::Workers => {
@@ -231,8 +231,8 @@ impl DaemonRequestHandler {
     }
 
     /// Returns the status of the host and of the daemon.
-    async fn status(&self, most: usize, caller: Principal) -> Result<Status, Reply> {
-        let mut found = match self.of_driver(|to| Query::Status(most, to)).await {
+    async fn status(&self, limit: usize, caller: Principal) -> Result<Status, Reply> {
+        let mut found = match self.of_driver(|to| Query::Status(limit, to)).await {
             Err(_) if self.is_starting() => Status::starting(),
             found => found?,
         };
@@ -240,7 +240,7 @@ impl DaemonRequestHandler {
         found.fallback_reason = self.shared.graph.instead();
         (found.reboot, found.checkout) = host_limits::look(graph).await;
         found.daemon = health::look(&self.shared);
-        conditions::add_conditions(&self.shared.graph, most, &mut found);
+        conditions::add_conditions(&self.shared.graph, limit, &mut found);
         if !caller.is_trusted() {
             hide_messages(&mut found);
         }
@@ -461,9 +461,9 @@ impl DaemonRequestHandler {
         let asker = if allow_empty { ReloadCause::Emptying } else { ReloadCause::Operator };
         self.shared.graph.ask(asker, Some(to));
         match timeout(RELOAD, answer).await {
-            Ok(Ok(Ok(taken))) => {
+            Ok(Ok(Ok(loaded))) => {
                 let settings = self.shared.graph.settings_change();
-                replies.send_data(Reloaded { taken, settings }).await;
+                replies.send_data(Reloaded { loaded, settings }).await;
                 Ok(())
             }
             Ok(Ok(Err(why))) => Err(Reply::Rejected(format!(

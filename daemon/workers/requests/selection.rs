@@ -222,10 +222,10 @@ impl DaemonRequestHandler {
     pub(super) async fn send_selected(
         &self,
         names: Vec<String>,
-        most: usize,
+        limit: usize,
         replies: &mut dyn ReplySink,
     ) -> Result<(), Reply> {
-        match self.of_driver(|to| Query::Selected(names, most, to)).await? {
+        match self.of_driver(|to| Query::Selected(names, limit, to)).await? {
             Ok(found) => {
                 replies.send_data(found).await;
             }

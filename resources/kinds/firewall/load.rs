@@ -160,13 +160,13 @@ impl Loaded {
         let (from, to) = (names(live), names(expected));
         let aspect = if refresh { "refresh" } else { "tables" };
         let diff = unified(live.text.as_bytes(), expected.text.as_bytes());
-        let mut seal = DefaultHasher::new();
-        live.text.hash(&mut seal);
+        let mut premise_digest = DefaultHasher::new();
+        live.text.hash(&mut premise_digest);
         let foreign = |table: &&Table| !expected.listing.contains_key(*table);
         Change {
             differences: vec![Difference { aspect, from, to, diff }],
             destructive: live.listing.keys().any(|table| foreign(&table)),
-            seal: seal.finish(),
+            premise_digest: premise_digest.finish(),
             creates: live.listing.is_empty() && !expected.listing.is_empty(),
             replaces: false,
             premise: Box::new(()),

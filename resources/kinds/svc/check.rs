@@ -61,7 +61,7 @@ pub(super) async fn check(svc: &Svc, host: &Host, ask: CheckRequest) -> CheckRes
         Some(Ok(plan)) => CheckResult::Differs(Change {
             differences: differences(svc, &plan),
             destructive: false,
-            seal: 0,
+            premise_digest: 0,
             creates: svc.creates(&plan),
             replaces: false,
             premise: Box::new(plan),

@@ -200,11 +200,11 @@ fn one_result(edit: &TextEdit, found: &Found) -> CheckResult {
     if found.lacks_directory {
         return CheckResult::Unknown(Files::no_directory(&edit.path));
     }
-    let mut seal = DefaultHasher::new();
-    (&edited.from, &edited.to).hash(&mut seal);
+    let mut premise_digest = DefaultHasher::new();
+    (&edited.from, &edited.to).hash(&mut premise_digest);
     CheckResult::Differs(Change {
         destructive: false,
-        seal: seal.finish(),
+        premise_digest: premise_digest.finish(),
         creates: edited.from.is_empty() && !edited.to.is_empty(),
         replaces: found.seen.is_none(),
         differences: vec![difference],

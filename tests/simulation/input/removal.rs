@@ -135,7 +135,8 @@ impl Places {
 
     /// Lists the planned and applied removals whose objects still exist.
     pub(crate) fn left_behind(&self, steps: &[Step], not_done: &BTreeSet<&str>) -> Vec<String> {
-        let leaves = steps.iter().filter(|step| step.leaves && step.action == Action::Remove);
+        let leaves =
+            steps.iter().filter(|step| step.pending_removal && step.action == Action::Remove);
         let leaves = leaves.filter(|step| !not_done.contains(step.resource.as_str()));
         let is_there = |path: &PathBuf| here().look(|tree| tree.at(path).is_some());
         leaves
@@ -153,8 +154,11 @@ impl Places {
         shape: &Shape,
         kept: &MemoryStore,
     ) -> Vec<String> {
-        let leaving: BTreeSet<&str> =
-            steps.iter().filter(|step| step.leaves).map(|step| step.resource.as_str()).collect();
+        let leaving: BTreeSet<&str> = steps
+            .iter()
+            .filter(|step| step.pending_removal)
+            .map(|step| step.resource.as_str())
+            .collect();
         let called = former_names(shape);
         let renamed = leaving.iter().filter(|name| called.contains_key(**name));
         let mut wrong: Vec<String> =

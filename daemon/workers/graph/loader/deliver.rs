@@ -76,8 +76,8 @@ impl ReloadRequest {
         this.requests.put(DriverEvent::Query(Query::LoadResult(vec![to])));
         let this = Arc::clone(this);
         tokio::spawn(async move {
-            let taken = match fate.await {
-                Ok(Ok(taken)) => taken,
+            let loaded = match fate.await {
+                Ok(Ok(loaded)) => loaded,
                 Ok(Err(why)) if number > 0 => {
                     let why = why.to_string();
                     this.live.note_decision(number, false);
@@ -93,7 +93,7 @@ impl ReloadRequest {
                 *lock(&this.unstored) = Some(UnstoredGraph { number, version, texts });
                 this.store_settings(&directory).await;
             }
-            if taken.looks_only {
+            if loaded.noop {
                 return;
             }
             this.clear(&directory).await;

@@ -51,7 +51,7 @@ impl LatestGraph {
 impl ReloadRequest {
     /// Records an accepted graph.
     pub(super) fn take(&self, number: u64, texts: Arc<[Text]>) {
-        let mut latest = self.taken();
+        let mut latest = self.lock_latest();
         if latest.number().is_none_or(|other| other <= number) {
             *latest = LatestGraph::Here(number, texts);
         }
@@ -60,7 +60,7 @@ impl ReloadRequest {
     /// Compresses the texts of an accepted graph, unless a later graph was accepted meanwhile.
     pub(super) fn pack_latest(&self, number: u64, texts: &[Text]) {
         let packed = LatestGraph::pack(number, texts);
-        let mut latest = self.taken();
+        let mut latest = self.lock_latest();
         if latest.number() == Some(number) {
             *latest = packed;
         }
@@ -68,7 +68,7 @@ impl ReloadRequest {
 
     /// Returns the last accepted graph.
     pub(super) async fn latest(&self) -> Option<Box<LoadedGraph>> {
-        let latest = self.taken().clone();
+        let latest = self.lock_latest().clone();
         let graph = self.graph();
         let options = self.live.options(Options { refuse_empty: false, ..graph.options });
         let read = tokio::task::spawn_blocking(move || {
@@ -82,8 +82,8 @@ impl ReloadRequest {
         Some(Box::new(LoadedGraph { texts: Vec::new(), ..read.await.ok()?? }))
     }
 
-    pub(super) fn taken(&self) -> MutexGuard<'_, LatestGraph> {
-        lock(&self.taken)
+    pub(super) fn lock_latest(&self) -> MutexGuard<'_, LatestGraph> {
+        lock(&self.latest)
     }
 }
 

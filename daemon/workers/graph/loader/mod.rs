@@ -123,7 +123,7 @@ struct ReloadRequest {
     handed: AtomicU64,
     stored_version: Mutex<u64>,
     /// The last accepted graph.
-    taken: Mutex<LatestGraph>,
+    latest: Mutex<LatestGraph>,
     /// The accepted graph that could not be stored yet.
     unstored: Mutex<Option<UnstoredGraph>>,
     /// The reason for which the newest graph is rejected, if it is.
@@ -192,7 +192,7 @@ impl GraphLoader {
             instead: Mutex::default(),
             handed: AtomicU64::new(0),
             stored_version: Mutex::default(),
-            taken: Mutex::default(),
+            latest: Mutex::default(),
             unstored: Mutex::default(),
             rejected: Mutex::default(),
             exports: Mutex::default(),

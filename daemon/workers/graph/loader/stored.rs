@@ -128,7 +128,7 @@ impl ReloadRequest {
         tracing::error!(event = "last_good_graph_used", "{says}");
         self.publisher.publish(event);
         *lock(&self.instead) = Some(says);
-        *self.taken() = packed;
+        *self.lock_latest() = packed;
         self.is_empty.store(loaded.vertices.is_empty(), Ordering::SeqCst);
         Some(Box::new(loaded))
     }

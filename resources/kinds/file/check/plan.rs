@@ -122,7 +122,7 @@ pub(in crate::kinds::file) struct Found {
 impl Found {
     /// Returns a hash of the premise if the differences hide an old content, and of the objects that would be
     /// lost; 0 if the differences show everything.
-    pub(in crate::kinds::file) fn seal(&self) -> u64 {
+    pub(in crate::kinds::file) fn premise_digest(&self) -> u64 {
         let is_hidden = |one: &Difference| {
             one.aspect == "content" && !one.from.is_empty() && one.diff.is_none()
         };

@@ -33,7 +33,7 @@ impl File {
         match known.and_then(|()| self.inspect(files, ask)) {
             Ok(None) => CheckResult::Same,
             Ok(Some(found)) => CheckResult::Differs(Change {
-                seal: found.seal(),
+                premise_digest: found.premise_digest(),
                 differences: found.differences,
                 destructive: found.destructive,
                 creates: found.premise.top.as_ref().is_some_and(|top| top.found.is_none()),

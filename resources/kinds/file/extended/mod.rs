@@ -159,10 +159,12 @@ impl ExtendedFile {
             (Some(file), own) => {
                 let mut differences = file.differences.clone();
                 differences.extend(own.iter().flat_map(|own| own.differences.clone()));
-                let seal = own.map_or(file.seal, |own| file.seal.rotate_left(7) ^ own.seal);
+                let premise_digest = own.map_or(file.premise_digest, |own| {
+                    file.premise_digest.rotate_left(7) ^ own.premise_digest
+                });
                 CheckResult::Differs(Change {
                     differences,
-                    seal,
+                    premise_digest,
                     destructive: file.destructive,
                     creates: file.creates,
                     replaces: file.replaces,
