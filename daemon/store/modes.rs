@@ -45,12 +45,16 @@ fn narrow_one(path: &Path) {
         Ok(Some((before, mode))) => {
             let path = path.display();
             tracing::warn!(
-                event = "narrowed",
+                event = "mode_restricted",
                 "{path}: was accessible to others (mode {before:04o}); changed to mode {mode:04o}"
             );
         }
         Err(error) => {
-            tracing::warn!(event = "narrowed", "{}: accessible to others: {error}", path.display());
+            tracing::warn!(
+                event = "mode_restricted",
+                "{}: accessible to others: {error}",
+                path.display()
+            );
         }
     }
 }

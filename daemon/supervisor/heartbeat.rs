@@ -70,7 +70,7 @@ impl Heartbeat {
         if silence.since.replace(since).is_none() {
             let (whose, seconds) = (&self.whose, silent.as_secs());
             tracing::error!(
-                event = "hangs",
+                event = "worker_hangs",
                 worker = &**whose,
                 "{whose}: the thread has not responded for {seconds} s and cannot be aborted"
             );
@@ -82,7 +82,7 @@ impl Heartbeat {
         if std::mem::take(&mut *self.silence()).since.is_some() {
             let whose = &self.whose;
             tracing::warn!(
-                event = "answers",
+                event = "worker_responds",
                 worker = &**whose,
                 "{whose}: the thread responds again"
             );

@@ -304,7 +304,7 @@ impl Runner {
                 if let Some(live) = self.live.get(&name).filter(|live| live.attempt == attempt) {
                     let seconds = silent.as_secs();
                     tracing::error!(
-                        event = "hangs",
+                        event = "worker_hangs",
                         worker = &*name,
                         "{name} has done nothing for {seconds} s and is aborted"
                     );

@@ -77,7 +77,7 @@ fn each_worker_that_hangs_heals() {
         daemon.signal(Signal::SIGHUP).wait_for("loaded");
         host.ask_daemon(&["wait", "--timeout", "60"]).exits(0);
     }
-    assert!(daemon.count("hangs") >= 2 * WORKERS.len(), "each was named");
+    assert!(daemon.count("worker_hangs") >= 2 * WORKERS.len(), "each was named");
     let status = host.ask_daemon(&["status"]);
     status.exits(0).prints("hangs: converged");
     for worker in ["control", "graph", "signals"] {
@@ -98,7 +98,7 @@ fn a_loop_that_stands_still_is_noticed() {
     for (place, worker) in [("in:accept", "control"), ("in:lease", "lease")] {
         fault(&host, place, "hang");
         runs_again(&host, worker, 2);
-        let named = |line: &Line| line.event == "hangs" && line.message.starts_with(worker);
+        let named = |line: &Line| line.event == "worker_hangs" && line.message.starts_with(worker);
         assert!(daemon.line_or_end("it is named", named).is_some(), "it has ended");
     }
     host.write("a", "broken");
@@ -116,7 +116,7 @@ fn a_socket_that_lets_nobody_in_is_noticed() {
     fault(&host, "in:accept", "error");
     runs_again(&host, "control", 2);
     host.ask_daemon(&["workers"]).exits(0).prints("a connection has waited at the socket for");
-    assert_eq!(daemon.count("hangs"), 0, "it has not stood still");
+    assert_eq!(daemon.count("worker_hangs"), 0, "it has not stood still");
     host.ask_daemon(&["stop"]).exits(0);
     assert_eq!(daemon.ends(), 0);
 }
@@ -129,7 +129,7 @@ fn the_watchdog_worker_recovers() {
     daemon.wait_for("converged");
     assert!(is_fed(&systemd, LIMIT));
     fault(&host, "watchdog", "hang");
-    daemon.wait_for("hangs");
+    daemon.wait_for("worker_hangs");
     runs_again(&host, "watchdog", 2);
     while is_fed(&systemd, Duration::from_millis(10)) {}
     assert!(is_fed(&systemd, LIMIT));
@@ -169,7 +169,7 @@ resources:
     let due = goes_on.elapsed().as_millis() / INTERVAL.as_millis();
     let at_most = usize::try_from(due).expect("small") + 5;
     assert!((1..=at_most).contains(&runs), "{runs} runs where {due} were due");
-    assert_eq!((starts(&host), daemon.count("hangs")), (before, 0));
+    assert_eq!((starts(&host), daemon.count("worker_hangs")), (before, 0));
     host.write("a", "broken");
     host.wait_until("it is put back", || host.read("a") == "x");
     assert!(is_fed(&systemd, LIMIT));
@@ -185,7 +185,7 @@ fn a_driver_that_hangs_is_named_and_starves_the_watchdog() {
     daemon.wait_for("converged");
     assert!(is_fed(&systemd, LIMIT));
     fault(&host, "driver", "hang");
-    let line = daemon.wait_for("hangs");
+    let line = daemon.wait_for("worker_hangs");
     assert!(line.message.starts_with("driver: the thread has not responded for"), "{line:?}");
     host.ask_daemon(&["workers"]).exits(0).prints("driver: running, 1 start, hangs for");
     starves(&host, &systemd);
@@ -235,7 +235,8 @@ fn a_thread_that_hangs_is_named_and_starves_the_watchdog() {
         host.wait_until("the watchdog is fed", || is_fed(&systemd, LIMIT));
         let stopped = Stopped::thread(&daemon, thread);
         let says = format!("{worker}: the thread has not responded for");
-        let is_named = |line: &Line| line.event == "hangs" && line.message.starts_with(&says);
+        let is_named =
+            |line: &Line| line.event == "worker_hangs" && line.message.starts_with(&says);
         assert!(daemon.line_or_end(&says, is_named).is_some(), "it has ended");
         host.ask_daemon(&["workers"])
             .exits(0)
@@ -243,7 +244,7 @@ fn a_thread_that_hangs_is_named_and_starves_the_watchdog() {
         host.ask_daemon(&["status"]).exits(0).prints(&format!("daemon: {worker}: hangs for"));
         starves(&host, &systemd);
         drop(stopped);
-        daemon.wait_for("answers");
+        daemon.wait_for("worker_responds");
         host.wait_until("the watchdog is fed again", || is_fed(&systemd, LIMIT));
         host.ask_daemon(&["status"]).exits(0).prints_nothing_of(&format!("daemon: {worker}"));
         host.write("a", "broken");

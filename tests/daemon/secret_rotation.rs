@@ -154,9 +154,9 @@ fn a_daemon_does_a_deed_once_for_each_secret() {
     host.wait_until("found at the start", || host.read("done") == all);
     daemon.wait_for("converged");
     for number in 2..=4 {
-        let before = daemon.count("unrotated");
+        let before = daemon.count("secrets_unchanged");
         host.write("secret", format!("s{}", number - 1));
-        host.wait_until("it was only touched", || daemon.count("unrotated") > before);
+        host.wait_until("it was only touched", || daemon.count("secrets_unchanged") > before);
         assert_eq!(host.read("done"), all);
         let new = format!("s{number}");
         if number == 3 {
@@ -187,7 +187,7 @@ fn a_policy_for_what_was_cut_off_holds_for_a_rotated_secret() {
         host.remove("wait");
         for _ in 0..2 {
             let daemon = host.run_telling_starts(&[]);
-            host.wait_until("its secrets were read", || daemon.count("unrotated") > 0);
+            host.wait_until("its secrets were read", || daemon.count("secrets_unchanged") > 0);
             assert_eq!(host.read("done"), "s0 s1 ", "{policy}");
         }
     }

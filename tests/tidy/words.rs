@@ -37,6 +37,23 @@ fn removed_identifiers_do_not_come_back() {
     assert_none("expected the words of docs/glossary.md:", &wrong);
 }
 
+/// Each name of a log line stands in the page of the events.
+#[test]
+fn names_of_the_log_are_documented() {
+    let page = std::fs::read_to_string(top().join("docs/reference/events.md")).expect("the page");
+    let mut wrong = Vec::new();
+    for source in files(&["daemon", "resources"], ".rs") {
+        let code = source.code();
+        for rest in code.split("event = \"").skip(1) {
+            let name = rest.split('"').next().unwrap_or_default();
+            if !page.contains(&format!("`{name}`")) {
+                wrong.push(format!("{}: {name}", source.path));
+            }
+        }
+    }
+    assert_none("expected in docs/reference/generate, for docs/reference/events.md:", &wrong);
+}
+
 #[test]
 fn few_doc_comments_open_with_a_question_word() {
     let counted = Command::new(top().join("tests/tidy/doc-openers")).output().expect("counted");

@@ -200,7 +200,7 @@ impl Driver {
         let waits = self.current_status(id) == Some(VertexStatus::Held(HeldReason::Operator));
         let is_told = self.values.rotation.reported.get(&id) == Some(&made.received);
         if waits || is_told || !self.values.is_remade(identity, &made) {
-            tracing::debug!(event = "unrotated", %identity, "the secrets are unchanged");
+            tracing::debug!(event = "secrets_unchanged", %identity, "the secrets are unchanged");
             return;
         }
         self.values.rotation.reported.insert(id, made.received);

@@ -45,7 +45,7 @@ impl Driver {
     /// Stops the driver after its event source has ended; active runs may end, and then another driver checks
     /// everything.
     fn breaks(&mut self, why: String) -> Event {
-        tracing::error!(event = "broken", "{why}: the driver restarts");
+        tracing::error!(event = "driver_restart", "{why}: the driver restarts");
         self.mode.break_off(why);
         if self.engine.mode() == Mode::Stopping {
             // The driver is already stopping, with its own grace period.

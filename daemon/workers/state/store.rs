@@ -150,7 +150,7 @@ pub(crate) fn log_ended_orphans(groups: &[i32]) {
     if !groups.is_empty() {
         let groups: Vec<String> = groups.iter().map(ToString::to_string).collect();
         tracing::warn!(
-            event = "orphans",
+            event = "orphans_ended",
             "ended commands that a killed steadfast left running; process groups: {}",
             groups.join(", ")
         );
