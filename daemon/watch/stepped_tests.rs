@@ -179,7 +179,7 @@ fn a_vertex_armed_twice_before_the_first_walk_is_watched() {
 
 /// F-6: failed watches are retried in time, and each success is followed by a `Suspect`.
 #[test]
-fn f6_what_could_not_be_watched_is_tried_again_in_time() {
+fn f6_a_failed_watch_is_retried_in_time() {
     let stage = Stage::new();
     for number in 0..300 {
         stage.make(&format!("d{number}"));
@@ -254,7 +254,7 @@ fn f5_a_watch_that_cannot_be_renewed_is_no_watch() {
 
 /// F-6: the status follows a symbolic link that no longer leads to an unwatchable target. Found by seed 8437.
 #[test]
-fn f6_who_is_led_elsewhere_is_judged_anew() {
+fn f6_the_status_follows_a_changed_link() {
     let stage = Stage::new();
     stage.make("here");
     stage.arm(1, "here/file");
@@ -274,7 +274,7 @@ fn f6_who_is_led_elsewhere_is_judged_anew() {
 
 /// F-6: a lost watch of a muted vertex is reported.
 #[test]
-fn f6_who_is_deaf_hears_that_there_are_no_events() {
+fn f6_a_muted_vertex_learns_that_it_has_no_events() {
     let stage = Stage::new();
     stage.make("a/b");
     stage.arm(1, "a/b/file");

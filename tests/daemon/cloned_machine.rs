@@ -62,7 +62,7 @@ fn objects_of_another_machine_are_not_removed() {
 
 /// F-16: a plan does not contain removals of objects that the following apply adopts from another machine.
 #[test]
-fn f16_what_was_made_on_another_machine_is_planned_to_stay() {
+fn f16_objects_of_another_machine_are_planned_to_stay() {
     let host = Host::with(MADE);
     host.apply().exits(0);
     host.graph(EMPTIER).plan().exits(0).prints("- file[made]");

@@ -108,7 +108,7 @@ fn e20_an_adversary_is_recognised_and_the_neighbour_goes_on() {
 /// F-9: with `on_conflict: win` the daemon repairs four times a second and reports contention once; the repairs
 /// themselves are debug events. Drift of other resources is reported.
 #[test]
-fn f9_who_never_gives_way_does_not_fill_the_log() {
+fn f9_an_endless_contention_does_not_fill_the_log() {
     let host = Host::with(&FILES.replace("\"a\\n\"}", "\"a\\n\", meta: {on_conflict: win}}"));
     let daemon = host.run(&[]);
     daemon.wait_for("converged");

@@ -82,7 +82,7 @@ fn c11_an_apply_is_recorded_where_it_does_something() {
 /// C-11, C-12: after `kill -9` no reported event is lost, the numbers continue, and the interrupted session gets an
 /// end; events can be read without a daemon.
 #[test]
-fn c11_what_was_told_outlives_a_kill() {
+fn c11_reported_events_outlive_a_kill() {
     let host = Host::with(GRAPH);
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
@@ -167,7 +167,7 @@ fn c19_an_end_is_told_from_a_break() {
 
 /// C-21: repeated events are counted in one.
 #[test]
-fn c21_what_repeats_is_counted() {
+fn c21_repeated_events_are_counted() {
     let host = Host::with(GRAPH);
     let mut daemon = host.run(&[]);
     daemon.wait_for("converged");

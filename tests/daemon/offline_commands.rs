@@ -107,7 +107,7 @@ fn c11_commands_beside_a_daemon_are_recorded() {
 
 /// C-11: a command at a running daemon is recorded also if the client leaves before the reply.
 #[test]
-fn c11_who_does_not_wait_for_the_answer_has_it_told() {
+fn c11_a_command_is_recorded_even_if_its_client_leaves() {
     let host = before();
     let daemon = host.run(&[]);
     daemon.wait_for("converged");

@@ -104,7 +104,7 @@ async fn c20_after_the_end_events_are_counted() {
 
 /// C-12: near the end an event waits briefly for others and is then recorded, also without the end of the stream.
 #[test]
-fn c12_what_is_gathered_is_recorded_without_an_end_too() {
+fn c12_gathered_events_are_recorded_even_without_an_end() {
     let folder = tempfile::tempdir().expect("a folder");
     let (publisher, stream) = begun();
     let mut log_thread = LogThread::new(&stream, folder.path());
@@ -138,7 +138,7 @@ async fn by_the_beat(mut follower: Subscriber) -> Vec<u64> {
 /// C-19: a subscriber in batches gets each event once and in order, whatever the size of a batch, and the end without
 /// another batch.
 #[tokio::test(flavor = "multi_thread")]
-async fn c19_who_follows_by_the_beat_misses_nothing() {
+async fn c19_a_subscriber_of_marks_misses_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let (publisher, stream) = begun();
     let beaten = stream.clone();
@@ -168,7 +168,7 @@ async fn c19_who_follows_by_the_beat_misses_nothing() {
 
 /// C-16: a publisher never waits for the log writer; memory is bounded, and dropped events are counted as a gap.
 #[test]
-fn c16_who_tells_waits_for_nobody() {
+fn c16_a_publisher_waits_for_nobody() {
     let folder = tempfile::tempdir().expect("a folder");
     let (publisher, stream) = begun();
     let began = Instant::now();
@@ -188,7 +188,7 @@ fn c16_who_tells_waits_for_nobody() {
 
 /// C-16: a slow subscriber gets the number of missed events and continues with the oldest one available.
 #[tokio::test]
-async fn c16_who_stalls_is_told_how_many_were_lost() {
+async fn c16_a_stalled_subscriber_learns_the_number_of_lost_events() {
     let folder = tempfile::tempdir().expect("a folder");
     let (publisher, stream) = begun();
     let (_, mut slow) = stream.follow(|_| true);

@@ -1,10 +1,30 @@
 //! The shape of the sources: places, lengths and beginnings of files.
 
 use crate::sources::{assert_none, files};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The longest file, in lines.
 const LONGEST: usize = 500;
+
+/// The largest number of fields of `Driver`: one for each component.
+const DRIVER_FIELDS: usize = 15;
+
+/// The longest event loop of the driver, in lines.
+const LONGEST_LOOP: usize = 250;
+
+/// The largest number of source files directly in a folder.
+const FOLDER_FILES: usize = 20;
+
+/// Folders with more source files, and their present numbers. A number may only shrink.
+const LARGE_FOLDERS: [(&str, usize); 6] = [
+    ("daemon/cli", 22),
+    ("daemon/engine/tests", 30),
+    ("resources", 28),
+    ("resources/parts", 26),
+    ("tests/config", 37),
+    ("tests/daemon", 97),
+];
 
 #[test]
 fn every_file_says_first_what_it_is_for() {
@@ -28,6 +48,45 @@ fn no_file_is_too_long_to_have_one_purpose() {
         .map(|(lines, path)| format!("{path}: {lines} lines"))
         .collect();
     assert_none(&format!("expected at most {LONGEST} lines:"), &wrong);
+}
+
+#[test]
+fn no_folder_gets_too_many_files() {
+    let mut folders: BTreeMap<String, usize> = BTreeMap::new();
+    for source in files(&[""], ".rs") {
+        let folder = Path::new(&source.path).parent().map(Path::display);
+        let folder = folder.map(|folder| folder.to_string()).unwrap_or_default();
+        *folders.entry(folder).or_default() += 1;
+    }
+    let limit = |folder: &str| {
+        let known = LARGE_FOLDERS.iter().find(|(name, _)| *name == folder);
+        known.map_or(FOLDER_FILES, |(_, count)| *count)
+    };
+    let wrong: Vec<_> = folders
+        .iter()
+        .filter(|(folder, count)| **count > limit(folder))
+        .map(|(folder, count)| format!("{folder}: {count} files, not {}", limit(folder)))
+        .collect();
+    assert_none("expected smaller folders:", &wrong);
+    let loose: Vec<_> = LARGE_FOLDERS
+        .iter()
+        .filter(|(folder, count)| folders.get(*folder).is_none_or(|found| found < count))
+        .map(|(folder, _)| format!("{folder}: {:?}", folders.get(*folder)))
+        .collect();
+    assert_none("lower the numbers of LARGE_FOLDERS:", &loose);
+}
+
+/// The driver stays a set of components, and its loop only wires them.
+#[test]
+fn the_driver_is_made_of_few_components() {
+    let all = files(&["daemon/driver"], ".rs");
+    let text = |path: &str| all.iter().find(|source| source.path == path).expect("there").code();
+    let module = text("daemon/driver/mod.rs");
+    let body = module.split_once("pub struct Driver {").and_then(|(_, rest)| rest.split_once('}'));
+    let fields = body.expect("the fields of the driver").0.matches(": ").count();
+    assert!(fields > 0 && fields <= DRIVER_FIELDS, "`Driver` has {fields} fields");
+    let lines = text("daemon/driver/event_loop.rs").lines().count();
+    assert!(lines <= LONGEST_LOOP, "the event loop has {lines} lines");
 }
 
 #[test]

@@ -76,3 +76,46 @@ fn lines_of_comments_are_short() {
     }
     assert_none(&format!("expected at most {COMMENT_AT_MOST} characters:"), &wrong);
 }
+
+/// The words with which a name of a test may not begin: such a name is no sentence.
+const QUESTION_WORDS: [&str; 10] =
+    ["who", "what", "whose", "whom", "which", "where", "whether", "how", "why", "when"];
+
+/// Returns the name of a test without the number of its rule, such as `c11_`.
+fn sentence(name: &str) -> &str {
+    let is_rule = |rule: &str| {
+        let (letter, number) = rule.split_at_checked(1).unwrap_or_default();
+        letter.chars().all(|letter| letter.is_ascii_lowercase())
+            && !number.is_empty()
+            && number.chars().all(|digit| digit.is_ascii_digit())
+    };
+    name.split_once('_').filter(|(rule, _)| is_rule(rule)).map_or(name, |(_, rest)| rest)
+}
+
+#[test]
+fn names_of_tests_are_sentences() {
+    let mut wrong = Vec::new();
+    for source in files(&["daemon", "resources", "tests", "benches"], ".rs") {
+        let mut is_test = false;
+        for line in source.text.lines().map(str::trim_start) {
+            is_test |= line.starts_with("#[test]") || line.starts_with("#[tokio::test");
+            let Some(rest) = line.strip_prefix("fn ").or_else(|| line.strip_prefix("async fn "))
+            else {
+                continue;
+            };
+            let name = rest.split('(').next().unwrap_or_default();
+            let first = sentence(name).split('_').next().unwrap_or_default();
+            if std::mem::take(&mut is_test) && QUESTION_WORDS.contains(&first) {
+                wrong.push(format!("{}: {name}", source.path));
+            }
+        }
+    }
+    assert_none("expected names with a subject and a verb:", &wrong);
+}
+
+#[test]
+fn rule_numbers_are_no_part_of_a_sentence() {
+    assert_eq!(sentence("c11_what_was_told"), "what_was_told");
+    assert_eq!(sentence("a_test_ends"), "a_test_ends");
+    assert_eq!(sentence("b2_"), "");
+}

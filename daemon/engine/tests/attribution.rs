@@ -98,7 +98,7 @@ fn remade(world: &mut World, number: u32) {
 /// E-20: a run with changed inputs makes an intentional change, whatever triggered the run (an event, a look, a start);
 /// drift is still corrective.
 #[test]
-fn e20_what_is_made_of_something_else_was_undone_by_nobody() {
+fn e20_a_remade_vertex_was_reverted_by_nobody() {
     let mut world = settled(&[Shape::of(1)]);
     for _ in 0..Meta::REVERSALS * 2 {
         world.steps(&[Step::Wait(MINUTE)]);
@@ -124,7 +124,7 @@ fn e20_what_is_made_of_something_else_was_undone_by_nobody() {
 
 /// E-20, E-9: a refresh caused by changed inputs is intentional; a refresh after drift is corrective.
 #[test]
-fn e20_who_is_refreshed_by_what_is_made_of_something_else() {
+fn e20_a_refresh_by_a_remade_vertex_is_intentional() {
     let mut world = settled(&[Shape::of(2).notify(0, 1)]);
     for rotated in [true, false] {
         undo(&mut world, 0);
@@ -141,7 +141,7 @@ fn e20_who_is_refreshed_by_what_is_made_of_something_else() {
 /// E-20: inputs that change again and again (a file that is its own secret, another party that rotates it a hundred
 /// times a second) are bounded like a contention, and each change has the right class.
 #[test]
-fn e20_what_is_made_of_something_else_for_ever_is_bounded() {
+fn e20_endless_remakes_are_bounded() {
     let mut world = settled(&[Shape::of(1)]);
     let (mut runs, end) = (0, world.now.after(MINUTE));
     while world.now < end {
@@ -283,7 +283,7 @@ fn e20_one_long_run_sets_off_nothing_again_and_again() {
 /// E-20: a vertex at work at each reversal is named only if it can have touched the object: a command can, a timer that
 /// occupies the slot of a command cannot.
 #[test]
-fn e20_what_is_confined_to_its_claims_is_not_named() {
+fn e20_a_vertex_confined_to_its_claims_is_not_named() {
     for (confined, named) in [(false, Some(Culprit::Ours(v(1)))), (true, None)] {
         let beside = |traits: &mut steadfast_engine::Traits| {
             (traits.executor, traits.confined) = (ExecutorKind::Command, confined);
@@ -426,7 +426,7 @@ fn named(world: &World) -> Vec<Culprit> {
 /// E-20: a party that rewrites a file fifty times a second is at first confused with the handler of the file, which
 /// always runs at the time. The party is named as soon as an event comes alone, and reported once.
 #[test]
-fn e20_who_was_blamed_wrongly_is_so_no_more() {
+fn e20_a_wrong_culprit_is_corrected() {
     let mut world = settled(&[handler(Shape::of(2).notify(0, 1), 1)]);
     let over = world.now.after(MINUTE);
     while world.now < over {

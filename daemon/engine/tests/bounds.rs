@@ -253,7 +253,7 @@ fn e15_a_paused_vertex_waits_with_all_below_it() {
 
 /// E-15: a run in progress ends as usual; after a restart the vertex is paused before it is loaded.
 #[test]
-fn e15_what_runs_ends_and_a_restart_changes_nothing() {
+fn e15_active_runs_end_and_a_restart_changes_nothing() {
     let mut world = settled(&[Shape::of(1)]);
     undo(&mut world, 0);
     world.steps(&[Step::PauseVertex { vertex: v(0), paused: true }]);

@@ -433,7 +433,7 @@ fn e20_the_operator_ends_a_contention() {
 
 /// F-9, E-20: an adversary so fast that every apply fails is recognised as well: failures wait, too.
 #[test]
-fn e20_what_is_undone_while_it_is_done() {
+fn e20_an_adversary_that_makes_each_apply_fail_is_recognised() {
     for done in [true, false] {
         let shape = Shape::of(1);
         let slots = steadfast_engine::Slots::default();
@@ -484,7 +484,7 @@ fn undone_at_once(shape: Shape) -> Option<Culprit> {
 /// E-20, F-10: a command whose check is never satisfied is not idempotent; for any other kind, somebody undoes the
 /// repair at once.
 #[test]
-fn e20_what_moves_at_once_and_nobody_is_heard() {
+fn e20_an_immediate_difference_without_an_event_has_a_class() {
     let command = Shape::of(1).traits(0, |traits| traits.executor = ExecutorKind::Command);
     assert_eq!(undone_at_once(command), Some(Culprit::Itself));
     assert_eq!(undone_at_once(Shape::of(1)), Some(Culprit::Foreign));

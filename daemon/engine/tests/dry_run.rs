@@ -45,7 +45,7 @@ const UNKNOWN: VertexStatus = VertexStatus::Held(HeldReason::UnknownUntil(Vertex
 
 /// E-11: an uncertain finding is unknown, and so is the refresh that it would cause.
 #[test]
-fn e11_what_is_in_doubt_is_unknown_with_whom_it_would_refresh() {
+fn e11_a_doubted_vertex_and_its_refreshes_are_unknown() {
     for found in [RunVerdict::Same, RunVerdict::Differs] {
         let mut engine = planned(found);
         let told = engine.handle(Tick(3), Event::Doubt { vertex: v(1), until: v(0) });
@@ -63,7 +63,7 @@ fn e11_what_is_in_doubt_is_unknown_with_whom_it_would_refresh() {
 
 /// E-11: a failed check is unknown as well, and the vertices after it are looked at.
 #[test]
-fn e11_what_could_not_be_checked_is_unknown_where_it_is_in_doubt() {
+fn e11_a_failed_check_below_a_doubt_is_unknown() {
     let mut engine = planned(RunVerdict::Unknown);
     assert_eq!(engine.vertex_status(v(1)), Some(VertexStatus::Failed));
     let told = engine.handle(Tick(3), Event::Doubt { vertex: v(1), until: v(0) });
@@ -77,7 +77,7 @@ fn e11_what_could_not_be_checked_is_unknown_where_it_is_in_doubt() {
 /// E-11: a failed check below an uncertain vertex, refreshed by it or not, is repeated: the failure is no longer
 /// certain.
 #[test]
-fn e11_who_failed_below_a_doubt_is_asked_again() {
+fn e11_a_vertex_that_failed_below_a_doubt_is_checked_again() {
     for shape in [Shape::of(3).notify(1, 2), Shape::of(3).edge(1, 2)] {
         is_asked_again(&shape);
     }

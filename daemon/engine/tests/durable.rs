@@ -45,7 +45,7 @@ fn b04_nothing_is_told_before_its_end_is_durable() {
 /// B-8: a run without an end is looked at first among the ready vertices, as soon as its ancestors converge. The
 /// refreshes of its intent are owed.
 #[test]
-fn b08_what_was_cut_off_is_looked_at_first() {
+fn b08_interrupted_vertices_are_checked_first() {
     for after in [None, Some(1)] {
         let mut shape = Shape::of(6).notify(4, 3);
         if let Some(parent) = after {

@@ -104,7 +104,7 @@ fn r02_resume_reaches_every_vertex() {
 
 /// a vertex that waits for a parent holds no semaphore, and the counts come from the graph.
 #[test]
-fn r03_who_waits_for_a_parent_holds_no_semaphore() {
+fn r03_a_vertex_that_waits_for_a_parent_holds_no_semaphore() {
     let shape = Shape::of(3).edge(0, 1).semaphore(1).uses(0, 0).uses(1, 0).uses(2, 0);
     let mut world = settled(&[shape]);
     world.steps(&[Step::Changed(v(0)), Step::Changed(v(1)), Step::Changed(v(2))]);
@@ -420,7 +420,7 @@ fn r17_no_half_graph() {
 
 /// a vertex that fails, or leaves the graph, between pause and resume disturbs neither.
 #[test]
-fn r18_what_dies_in_a_pause_does_not_disturb_the_resume() {
+fn r18_a_vertex_that_fails_or_leaves_in_a_pause_disturbs_no_resume() {
     let mut world = settled(&[Shape::of(3).edge(0, 1), Shape::of(3).edge(0, 1).without(2)]);
     world.steps(&[Step::Changed(v(0)), Step::Changed(v(2)), PAUSE, Step::Commit]);
     check(&mut world, 0, RunVerdict::Unknown);

@@ -98,7 +98,7 @@ fn e10_an_event_during_its_own_run_refills_nothing() {
 
 /// E-11: a failing check below a vertex that would change is unknown until that vertex is changed, and not failed.
 #[test]
-fn e11_what_cannot_be_told_in_noop_waits_for_whom_it_hangs_on() {
+fn e11_an_unknown_result_in_noop_waits_for_its_ancestor() {
     let mut world = settled(&[Shape::of(2).edge(0, 1).all(|meta| meta.noop = true)]);
     world.steps(&[Step::Changed(v(0)), Step::Checked(v(0), RunVerdict::Differs)]);
     world.steps(&[Step::Changed(v(1)), Step::Checked(v(1), RunVerdict::Unknown)]);
@@ -173,7 +173,7 @@ fn e17_a_swap_waits_for_its_grace_and_no_longer() {
 /// E-17: vertices that only the older of two waiting graphs would have changed continue at once when the newer one
 /// replaces it.
 #[test]
-fn e17_what_a_newer_graph_leaves_alone_goes_on() {
+fn e17_runs_that_a_newer_graph_leaves_alone_go_on() {
     let shape = Shape::of(2);
     let both = shape.clone().define(0, 2).define(1, 2);
     let mut world = settled(&[shape.clone(), both, shape.define(0, 2)]);

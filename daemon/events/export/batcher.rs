@@ -240,7 +240,7 @@ mod tests {
     /// C-12: a failed batch is sent again with the same numbers, after a growing, limited delay; a success ends the
     /// delay.
     #[test]
-    fn c12_what_failed_is_sent_again_later_and_later() {
+    fn c12_failed_batches_are_retried_with_growing_delays() {
         let mut batcher = Batcher::new(3, 0, &[]);
         batcher.heard(SECOND, 60);
         assert_eq!(take(&mut batcher, SECOND), Some((1, 50)));
@@ -263,7 +263,7 @@ mod tests {
 
     /// C-12: a dead-lettered batch is not sent again; the next batch waits as after any failure.
     #[test]
-    fn c12_what_is_put_aside_is_not_sent_again() {
+    fn c12_dead_lettered_batches_are_not_sent_again() {
         let mut batcher = Batcher::new(1, 0, &[]);
         batcher.heard(SECOND, 60);
         assert_eq!(take(&mut batcher, SECOND), Some((1, 50)));
@@ -277,7 +277,7 @@ mod tests {
 
     /// C-13: after a restart, begun batches are sent again unchanged, before new ones; confirmed batches are not.
     #[test]
-    fn c13_what_was_begun_before_a_restart_is_the_same_batch() {
+    fn c13_a_batch_begun_before_a_restart_is_the_same_batch() {
         let mut batcher = Batcher::new(3, 10, &[(11, 60), (111, 120)]);
         batcher.heard(SECOND, 130);
         assert_eq!(batcher.next(SECOND), Some(Step::Again(11, 60)));

@@ -75,7 +75,7 @@ fn e06_a_command_is_stuck_after_three_seconds() {
 
 /// E-6, planted bug 6: a loaded vertex gets the slot before a look.
 #[test]
-fn e06_what_was_loaded_goes_before_a_look() {
+fn e06_loaded_vertices_go_before_a_look() {
     let slots = Slots { threads: 1, commands: 1, replaceable: 0 };
     let mut world = World::new(&[Shape::of(2), Shape::of(3)], slots, false);
     world.steps(&[Step::Swap { graph: 0, operator: false }, Step::Watching(v(0))]);
