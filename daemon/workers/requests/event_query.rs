@@ -164,8 +164,11 @@ impl EventQuery<'_> {
         &self,
         work: impl FnOnce() -> Result<T, Unreadable> + Send + 'static,
     ) -> Result<T, Unreadable> {
-        let place = wait_for_place(&self.readers).await.map_err(Unreadable::other)?;
-        run_in_place(place, work).await.unwrap_or_else(|why| Err(Unreadable::other(why)))
+        let place = wait_for_place(&self.readers)
+            .await
+            .map_err(|error| Unreadable::other(error.to_string()))?;
+        let done = run_in_place(place, work).await;
+        done.map_err(|error| Unreadable::other(error.to_string()))?
     }
 
     fn fits(&self, event: &Event) -> bool {

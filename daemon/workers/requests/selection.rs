@@ -129,7 +129,7 @@ impl DaemonRequestHandler {
             let identities: Vec<&str> = all.iter().map(|one| one.identity.as_ref()).collect();
             resolve(&texts, &identities, &all)
         };
-        let wrong = match run_in_place(place, search).await.map_err(Reply::Unavailable)? {
+        let wrong = match run_in_place(place, search).await? {
             Ok(selected) => return Ok(selected),
             Err(wrong) => wrong,
         };
@@ -141,7 +141,7 @@ impl DaemonRequestHandler {
 
     /// Waits for the turn of a search.
     async fn search_place(&self) -> Result<OwnedSemaphorePermit, Reply> {
-        wait_for_place(&self.searches).await.map_err(Reply::Unavailable)
+        Ok(wait_for_place(&self.searches).await?)
     }
 
     /// Returns the reply for unknown resources, with suggestions.
@@ -161,7 +161,7 @@ impl DaemonRequestHandler {
         };
         match run_in_place(place, search).await {
             Ok(found) => Reply::Unknown(found.into_iter().chain(others).collect()),
-            Err(why) => Reply::Unavailable(why),
+            Err(error) => error.into(),
         }
     }
 
@@ -183,7 +183,7 @@ impl DaemonRequestHandler {
             let read =
                 move || Reader::open(&directory)?.map_or(Ok(Vec::new()), |log| log.resources());
             let place = self.search_place().await?;
-            let recorded = run_in_place(place, read).await.map_err(Reply::Unavailable)?;
+            let recorded = run_in_place(place, read).await?;
             let recorded = recorded.unwrap_or_default();
             for text in patterns {
                 names.extend(self.declared_or_recorded(text, &recorded).await?);
