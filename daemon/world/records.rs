@@ -36,7 +36,7 @@ pub struct KnownHost {
 
 /// The status of a host (`hosts/HOST/status`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HostStatus {
+pub struct FleetHostStatus {
     /// The version of this record.
     pub schema: u32,
     /// The generation that runs, as the hash of its graph.
@@ -166,7 +166,16 @@ macro_rules! versioned {
         }
     })* };
 }
-versioned!(HostMeta, KnownHost, HostStatus, Want, DeployLease, ExportRecord, KvRecord, Tombstone);
+versioned!(
+    HostMeta,
+    KnownHost,
+    FleetHostStatus,
+    Want,
+    DeployLease,
+    ExportRecord,
+    KvRecord,
+    Tombstone
+);
 
 /// Reads the record of an entry; none if the value is no such record of this version.
 #[must_use]

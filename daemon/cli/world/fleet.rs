@@ -7,7 +7,7 @@ use crate::cli::output::{error, out_json, plain, print};
 use crate::world::bundle::matches_pattern;
 use crate::world::host_lease::LIFETIME;
 use crate::world::permits::{Ticket, judge_tickets};
-use crate::world::records::{HostMeta, HostStatus, Want, read_record, unix_seconds};
+use crate::world::records::{FleetHostStatus, HostMeta, Want, read_record, unix_seconds};
 use crate::world::{Entry, World, WorldError, keys};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ pub(super) struct Host {
     #[serde(skip_serializing_if = "Option::is_none")]
     meta: Option<HostMeta>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) status: Option<HostStatus>,
+    pub(super) status: Option<FleetHostStatus>,
     #[serde(skip_serializing_if = "Option::is_none")]
     want: Option<Want>,
 }
@@ -100,7 +100,7 @@ fn exit_of(hosts: &BTreeMap<String, Host>) -> Exit {
     }
 }
 
-pub(super) fn number(status: &HostStatus, name: &str) -> u64 {
+pub(super) fn number(status: &FleetHostStatus, name: &str) -> u64 {
     status.counts.get(name).copied().unwrap_or_default()
 }
 

@@ -4,7 +4,9 @@ use super::host_world::HostWorld;
 use crate::api::{self, Status};
 use crate::driver::{DriverEvent, Query};
 use crate::workers::Shared;
-use crate::world::records::{HostMeta, HostStatus, KnownHost, SCHEMA, unix_seconds, write_record};
+use crate::world::records::{
+    FleetHostStatus, HostMeta, KnownHost, SCHEMA, unix_seconds, write_record,
+};
 use crate::world::{Compare, LeaseId, Operation, Transaction, World, bundle, keys};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +26,7 @@ const WORST: usize = 20;
 /// The published state of this host.
 pub(super) struct Publisher {
     has_meta: bool,
-    last: Option<(HostStatus, Instant)>,
+    last: Option<(FleetHostStatus, Instant)>,
 }
 
 /// Asks the driver for its status; none if no driver answers in time.
@@ -65,8 +67,8 @@ impl Publisher {
         }
         let Some((status, hash)) = known else { return };
         let status = record_of(&status, hash, host);
-        let is_same = |(last, at): &(HostStatus, Instant)| {
-            let comparable = HostStatus { since: last.since, ..status.clone() };
+        let is_same = |(last, at): &(FleetHostStatus, Instant)| {
+            let comparable = FleetHostStatus { since: last.since, ..status.clone() };
             *last == comparable && at.elapsed() < REPEAT
         };
         if self.last.as_ref().is_some_and(is_same) {
@@ -112,7 +114,7 @@ fn own_meta() -> HostMeta {
     }
 }
 
-fn record_of(status: &Status, hash: String, host: &HostWorld) -> HostStatus {
+fn record_of(status: &Status, hash: String, host: &HostWorld) -> FleetHostStatus {
     let counts = status.counts;
     let numbers = [
         ("total", counts.total),
@@ -127,7 +129,7 @@ fn record_of(status: &Status, hash: String, host: &HostWorld) -> HostStatus {
     let rejected = host.rejected();
     let worst = status.unhealthy.iter().take(WORST);
     let worst = worst.map(|one| (one.resource.clone(), shorten(&one.message)));
-    HostStatus {
+    FleetHostStatus {
         schema: SCHEMA,
         generation: if digest.is_empty() { hash } else { digest },
         sequence,

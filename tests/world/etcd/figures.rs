@@ -7,7 +7,7 @@ use super::cluster::until_ready;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use steadfast::config::{self, CollectedExport, Options};
-use steadfast::world::records::{ExportRecord, HostStatus, KvRecord, SCHEMA, write_record};
+use steadfast::world::records::{ExportRecord, FleetHostStatus, KvRecord, SCHEMA, write_record};
 use steadfast::world::{EtcdWorld, Operation, Transaction, World, keys};
 
 /// Returns the middle one of some times.
@@ -57,11 +57,11 @@ async fn a_thousand_statuses_in_one_read() {
     let world = EtcdWorld::new(cluster.settings("test"));
     until_ready(&world).await;
     let counts = ["total", "settled", "failed"].map(|name| (name.to_owned(), 100)).into();
-    let status = write_record(&HostStatus {
+    let status = write_record(&FleetHostStatus {
         schema: SCHEMA,
         converged: true,
         counts,
-        ..HostStatus::default()
+        ..FleetHostStatus::default()
     });
     for part in 0..20 {
         let put = |host: u32| {
