@@ -6,7 +6,7 @@ use super::{LoadedGraph, Place, Problem, Vertex};
 use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use steadfast_resources::{HostObject, KindSet};
+use steadfast_resources::{HostObject, KindSet, ResourceId};
 
 /// The shown part of a line, in characters.
 const LONGEST: usize = 100;
@@ -34,9 +34,8 @@ pub fn find_missing_sources(loaded: &LoadedGraph) -> Vec<Problem> {
 
 /// Returns true for a kind that reads files beside the graph file.
 fn has_source(identity: &str, kinds: &KindSet) -> bool {
-    let kind = identity.split_once('[').map_or(identity, |(kind, _)| kind);
-    let kind = kind.rsplit('/').next().unwrap_or(kind);
-    kinds.find(kind).is_some_and(|spec| spec.fields.iter().any(|field| field.relative))
+    let spec = ResourceId::parse(identity).and_then(|id| kinds.find(id.kind));
+    spec.is_some_and(|spec| spec.fields.iter().any(|field| field.relative))
 }
 
 fn is_missing(path: &Path) -> bool {

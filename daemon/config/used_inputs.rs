@@ -6,7 +6,7 @@ use crate::expressions::{Shared, Value};
 use std::collections::BTreeSet;
 use std::hash::{Hash as _, Hasher};
 use std::sync::Arc;
-use steadfast_resources::{Sent, SentValue, Value as FieldValue};
+use steadfast_resources::{ResourceId, Sent, SentValue, Value as FieldValue};
 
 /// The facts and probes that the expressions of a graph use.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -42,8 +42,11 @@ impl UsedInputs {
 /// sent values. The name of the second one is `shop/old_tls`.
 #[must_use]
 pub fn probe_answer(identity: &str, sent: &Sent) -> Option<(String, Value)> {
-    let (kind, name) = identity.strip_suffix(']')?.split_once('[')?;
-    let name = format!("{}{name}", kind.strip_suffix("probe")?);
+    let id = ResourceId::parse(identity).filter(|id| id.kind == "probe")?;
+    let name = match id.instance {
+        "" => id.name.to_owned(),
+        instance => format!("{instance}/{}", id.name),
+    };
     let shown = |key: &str| match &sent.iter().find(|(name, _)| *name == key)?.1 {
         SentValue::Shown(value) => Some(value),
         SentValue::Secret { .. } | SentValue::TooLong => None,

@@ -5,7 +5,7 @@ use crate::cli::output::plain;
 use crate::config::{LoadedGraph, Vertex};
 use crate::facts;
 use std::collections::{BTreeMap, BTreeSet};
-use steadfast_resources::HostObject;
+use steadfast_resources::{HostObject, ResourceId};
 
 /// The inactive resources of a plan, and the facts that are unknown until a step.
 #[derive(Debug, Default)]
@@ -39,12 +39,9 @@ impl Conditions {
             return self;
         }
         for step in steps {
-            let name = step.resource.split_once('[');
-            let Some((kind, name)) = name.map(|(kind, name)| (kind, name.trim_end_matches(']')))
-            else {
+            let Some(ResourceId { kind, name, .. }) = ResourceId::parse(&step.resource) else {
                 continue;
             };
-            let kind = kind.rsplit('/').next().unwrap_or(kind);
             let paths = self.paths.get(step.resource.as_str()).into_iter().flatten();
             let names = std::iter::once(name).chain(paths.map(String::as_str));
             let changed = names.flat_map(|name| facts::facts_changed_by_kind(kind, Some(name)));

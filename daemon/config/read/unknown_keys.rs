@@ -13,7 +13,7 @@ use crate::config::source_file::Span;
 use crate::nearest_name::{hint_for_unknown, most_similar, nearest};
 use std::fmt::Display;
 use std::sync::Arc;
-use steadfast_resources::{FieldSpec, KindSpec, Receives};
+use steadfast_resources::{FieldSpec, KindSpec, Receives, ResourceId};
 
 /// The keys at the top of a graph file that the expansion has read already.
 const LANGUAGE_KEYS: [&str; 5] = ["vars", "vars_files", "include", "modules", "assert"];
@@ -196,7 +196,7 @@ fn explained_topic(what: &str) -> Option<&str> {
     if let Some((_, rest)) = what.split_once("entry of `") {
         return rest.split_once('`').map(|(kind, _)| kind);
     }
-    what.split_once('[').map(|(kind, _)| kind)
+    ResourceId::parse(what).map(|id| id.kind)
 }
 
 /// Names the kinds of this build: all if they are few, else the most similar ones and a pointer.
