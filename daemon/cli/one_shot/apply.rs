@@ -455,7 +455,7 @@ impl Observer for Screen {
                 self.line(&format!("stuck {}: the run does not return", plain(name)));
             }
             Notification::StateWriteFailed(why) => {
-                self.line(&format!("state_write_failed: {}", plain(why)))
+                self.line(&format!("state_write_failed: {}", plain(why)));
             }
             Notification::Stopping(names) if !names.is_empty() => {
                 self.line(&format!(

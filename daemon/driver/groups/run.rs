@@ -208,7 +208,7 @@ impl Driver {
                     self.notify_removed(part.id, true);
                 }
                 Some(Outcome::Unchanged) => {
-                    self.notifier.notify(&Notification::Unchanged(&part.identity))
+                    self.notifier.notify(&Notification::Unchanged(&part.identity));
                 }
                 Some(Outcome::Failed { failure, .. }) => {
                     let identity = &*part.identity;

@@ -427,7 +427,7 @@ impl Books {
             }
             Notice::ContentionEnded(id) => self.contention_ends(event, *id),
             Notice::RepairsSuspended { .. } | Notice::RepairsResumed => {
-                self.note_suspension(notice)
+                self.note_suspension(notice);
             }
             _ => {}
         }

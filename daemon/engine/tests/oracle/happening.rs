@@ -78,16 +78,19 @@ impl Books {
                 self.durable_now = known.map(|(id, outcome, applied)| (*run, id, outcome, applied));
             }
             Event::Window { window, open } => self.window(*window, *open),
-            Event::PauseVertex { vertex, paused: true } => {
-                self.paused_vertices.insert(*vertex);
-            }
-            Event::PauseVertex { vertex, paused: false } => {
-                self.paused_vertices.remove(vertex);
-            }
+            Event::PauseVertex { vertex, paused } => self.pause_vertex(*vertex, *paused),
             Event::Resume | Event::Wake => {}
         }
         self.allow_what_is_asked();
         self.allow_what_is_known(event);
+    }
+
+    fn pause_vertex(&mut self, id: VertexId, paused: bool) {
+        if paused {
+            self.paused_vertices.insert(id);
+        } else {
+            self.paused_vertices.remove(&id);
+        }
     }
 
     /// Forgets an intent that was not recorded: there is nothing to end.
