@@ -237,10 +237,10 @@ impl Lists {
     async fn read(&self, host: &Host, permit: &Permit) -> Outcome {
         let outcome = self.read_once(host, permit).await;
         let failed = match &outcome {
-            Outcome::Failed { trouble, .. } => Some(FailedTry {
+            Outcome::Failed { failure, .. } => Some(FailedTry {
                 ended: Instant::now(),
                 lists: self.names.states(host).await,
-                failure: trouble.clone(),
+                failure: failure.clone(),
             }),
             _ => None,
         };

@@ -405,8 +405,8 @@ fn a_bind_mounted_file_that_others_may_have_open_is_not_written() {
     let written = hold(&host, &file(&path, &with_content));
     unmount(&path);
     assert!(matches!(taken, Outcome::Changed(_)), "{taken:?}");
-    let Outcome::Failed { trouble, touched: false } = written else { panic!("{written:?}") };
-    assert!(trouble.what.contains("other users may have the file open"), "{trouble:?}");
+    let Outcome::Failed { failure, touched: false } = written else { panic!("{written:?}") };
+    assert!(failure.what.contains("other users may have the file open"), "{failure:?}");
     assert_eq!(fs::read(&source).unwrap(), b"theirs");
 }
 

@@ -184,8 +184,8 @@ impl ExtendedFile {
                 Ok(true) => done.push("acl of undeclared accounts removed".to_owned()),
                 Ok(false) => {}
                 Err(_) if permit.check().is_err() => return Outcome::Interrupted,
-                Err(WriteFailure { trouble, touched }) => {
-                    return Outcome::Failed { trouble, touched };
+                Err(WriteFailure { failure, touched }) => {
+                    return Outcome::Failed { failure, touched };
                 }
             }
         }

@@ -184,7 +184,7 @@ impl ExtendedSet {
         let numbered = self.numbered(files).map_err(WriteFailure::untouched)?;
         self.narrow_list(files, permit, &numbered).map_err(|fault| {
             let touched = fault.touched;
-            WriteFailure { trouble: files.trouble(fault, &self.path), touched }
+            WriteFailure { failure: files.failure(fault, &self.path), touched }
         })
     }
 
