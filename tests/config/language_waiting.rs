@@ -259,7 +259,7 @@ fn a_known_choice_does_not_wait() {
         ("owner: \"${probe.word if vars.on else 'root'}\"", "true"),
         ("content: x", "(probe.word if vars.on else 'a') == 'a'"),
         ("content: x", "('a' if not vars.on else (probe.word if vars.on else 'b')) == 'a'"),
-        ("content: \"${'a' ~ (probe.word if vars.on else 'b')}\"", "true"),
+        ("owner: \"${'roo' ~ (probe.word if vars.on else 't')}\"", "true"),
     ] {
         let text = graph("file", &format!("name: /srv/a, {fields}, when: \"{when}\""));
         let text = text.replace(&format!("when: \"{when}\""), &format!("when: {when:?}"));
@@ -289,6 +289,38 @@ fn a_part_that_fails_does_not_decide() {
     let wrong =
         graph("file", "name: /srv/a, content: x, when: 10 // (probe.load - 5) == 1 or vars.on");
     assert!(Tree::new(&[("web.yaml", &wrong)]).problems(&options(Some(5))).contains("zero"));
+}
+
+/// The known keys of a map do not wait for the other keys.
+#[test]
+fn a_known_key_of_a_map_does_not_wait() {
+    let vars = "w: {off: false, port: 80, deep: {on: true, word: \"${probe.word}\"}, tls: \"${probe.load > 1}\"}, v: {of: \"${vars.w.port}\", tls: \"${vars.w.tls}\"}";
+    let load = |fields: &str, when: &str, answer: Option<i64>| {
+        let text = graph("file", &format!("name: /srv/a, {fields}, when: {when}"));
+        tree_of(&text.replacen("on: false", &format!("on: false, {vars}"), 1), answer)
+    };
+    for answer in [None, Some(5)] {
+        let off = load("content: x, mode: \"9999\"", "vars.w.off", answer);
+        assert!(off.inactive[0].unknown_until.is_none(), "{}", off.inactive[0]);
+        for when in [
+            "vars.w.port == 80",
+            "vars.w.deep.on",
+            "vars.v.of == 80",
+            "vars.w.deep.on or vars.w.tls",
+        ] {
+            let on = load("content: x", when, answer);
+            assert_eq!(on.inactive.len(), 0, "{when}");
+        }
+        for (fields, when) in [
+            ("content: x", "vars.w.tls"),
+            ("content: x", "vars.v.tls"),
+            ("owner: \"${vars.w.deep.word}\"", "true"),
+            ("content: x", "vars.w.port == 80 and vars.w.tls"),
+        ] {
+            let waits = load(fields, when, answer).inactive.len();
+            assert_eq!(waits, usize::from(answer.is_none()), "{fields} {when}");
+        }
+    }
 }
 
 /// The parts of a map or list beside one that waits have their problems before the answer.

@@ -40,6 +40,8 @@ pub(super) struct Vars {
     pub(super) root: Root,
     /// The variables that wait for a probe, with the probe.
     pub(super) unknown: BTreeMap<String, String>,
+    /// Those of them that are maps with known parts, which the root has.
+    pub(super) partial: BTreeSet<String>,
     /// The variables that use a probe.
     pub(super) from_probes: BTreeSet<String>,
     /// The variables whose problem is reported: their users are silent.
@@ -51,8 +53,14 @@ pub(super) struct Vars {
 impl Vars {
     /// Returns no variables.
     pub(super) fn none() -> Self {
-        let (unknown, from_probes, failed) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
-        Self { root: Root::empty(), unknown, from_probes, failed, at_load: None }
+        Self {
+            root: Root::empty(),
+            unknown: BTreeMap::new(),
+            partial: BTreeSet::new(),
+            from_probes: BTreeSet::new(),
+            failed: BTreeSet::new(),
+            at_load: None,
+        }
     }
 }
 

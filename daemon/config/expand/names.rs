@@ -43,10 +43,23 @@ pub(super) fn missing_value(scope: &Scope, name: &str) -> Option<String> {
     let mut steps = name.split('.');
     match (steps.next()?, steps.next()) {
         ("facts", _) => scope.facts.unknown_until(name).cloned(),
-        ("vars", Some(variable)) => scope.vars.unknown.get(variable).cloned(),
+        ("vars", Some(variable)) => {
+            let until = scope.vars.unknown.get(variable)?;
+            (!is_known_part(scope, name)).then(|| until.clone())
+        }
         ("params", Some(param)) => scope.probe_params.get(param).cloned().flatten(),
         _ => None,
     }
+}
+
+/// Returns true if a name is a known part of a map of which another part waits for a probe.
+fn is_known_part(scope: &Scope, name: &str) -> bool {
+    let mut steps = name.split('.').skip(1);
+    let Some(variable) = steps.next() else { return false };
+    // The map itself is not known: it lacks the part that waits.
+    steps.next().is_some()
+        && scope.vars.partial.contains(variable)
+        && value_ref(scope, name).is_some_and(|value| !matches!(value, Value::Map(_)))
 }
 
 /// Returns true if the type of a name is known, although its value may not be.
@@ -57,6 +70,9 @@ pub(super) fn has_type(scope: &Scope, name: &str) -> bool {
     let mut steps = name.split('.');
     match (steps.next(), steps.next()) {
         (Some("vars"), Some(variable)) if scope.vars.unknown.contains_key(variable) => {
+            if scope.vars.partial.contains(variable) {
+                return is_known_part(scope, name);
+            }
             match scope.vars.root.value_type.as_ref() {
                 ValueType::Map(keys) => keys.contains_key(variable),
                 _ => false,

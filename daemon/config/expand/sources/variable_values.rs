@@ -31,6 +31,8 @@ pub(in crate::config::expand) struct VariablePass {
     failed: BTreeSet<String>,
     /// The variables that wait for a resource, with the resource.
     unknown: BTreeMap<String, String>,
+    /// The known parts of the maps that wait for a resource.
+    partial: BTreeMap<String, Value>,
     /// The types of the variables that wait for a resource, as far as they are known.
     pub(super) unknown_types: BTreeMap<String, ValueType>,
     /// The variables that use a probe.
@@ -78,9 +80,15 @@ impl Expander<'_> {
             self.evaluate_variable(name);
         }
         let pass = &self.variables.pass;
+        let mut known = pass.known.clone();
+        if !pass.partial.is_empty() {
+            // The root no longer shares its values with the pass.
+            known.extend(pass.partial.iter().map(|(name, value)| (name.clone(), value.clone())));
+        }
         Vars {
-            root: with_types(pass.known.clone(), &pass.unknown_types),
+            root: with_types(known, &pass.unknown_types),
             unknown: pass.unknown.clone(),
+            partial: pass.partial.keys().cloned().collect(),
             from_probes: pass.from_probes.clone(),
             failed: pass.failed.clone(),
             at_load: None,
@@ -177,7 +185,7 @@ impl Expander<'_> {
         self.names_below(context, *node, &mut names);
         self.uses.note_variable(name, &names);
         let mut own = BTreeMap::new();
-        let mut unknown = BTreeMap::new();
+        let (mut unknown, mut partial) = (BTreeMap::new(), BTreeSet::new());
         for used in &names {
             if is_from_probe(&context.scope, used) {
                 self.variables.pass.from_probes.insert(name.to_owned());
@@ -213,9 +221,13 @@ impl Expander<'_> {
                 Some(value) => drop(own.insert(variable.to_owned(), value.clone())),
                 None if self.variables.pass.failed.contains(variable) => return Outcome::Failed,
                 None => {
-                    let until =
-                        self.variables.pass.unknown.get(variable).cloned().unwrap_or_default();
+                    let pass = &self.variables.pass;
+                    let until = pass.unknown.get(variable).cloned().unwrap_or_default();
                     unknown.insert(variable.to_owned(), until);
+                    if let Some(parts) = pass.partial.get(variable) {
+                        own.insert(variable.to_owned(), parts.clone());
+                        partial.insert(variable.to_owned());
+                    }
                 }
             }
         }
@@ -239,6 +251,7 @@ impl Expander<'_> {
         context.scope.vars = Arc::new(Vars {
             root: with_types(own.into(), &types),
             unknown,
+            partial,
             from_probes,
             failed: BTreeSet::new(),
             at_load: None,
@@ -246,7 +259,28 @@ impl Expander<'_> {
         if context.tree().scalar(*node).is_some() {
             return self.typed_variable(name, &context, *node);
         }
-        self.node_outcome(&context, *node)
+        let outcome = self.node_outcome(&context, *node);
+        if let Outcome::Unknown(_) = outcome {
+            let parts = self.run_quietly(|expander| expander.known_parts(&context, *node));
+            self.variables.pass.partial.extend(parts.map(|parts| (name.to_owned(), parts)));
+        }
+        outcome
+    }
+
+    /// Returns the known parts of a map of which another part waits.
+    fn known_parts(&mut self, context: &Context, node: usize) -> Option<Value> {
+        let Some(Node::Map(pairs)) = context.tree().node(node) else { return None };
+        let mut known = BTreeMap::new();
+        for (key, value) in pairs.clone() {
+            let part = match self.node_outcome(context, value) {
+                Outcome::Known(value) => Some(value),
+                Outcome::Unknown(_) => self.known_parts(context, value),
+                Outcome::Failed => None,
+            };
+            let name = context.text_of(key).map(str::to_owned);
+            known.extend(name.zip(part));
+        }
+        Some(Value::Map(known.into()))
     }
 
     /// Collects the names that the expressions below a node use.
