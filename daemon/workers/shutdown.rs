@@ -5,6 +5,7 @@ use crate::driver::DriverEvent;
 use crate::events::Stream;
 use crate::supervisor::{Manifold, Outputs, Supervisor, WorkerContext};
 use crate::workers::Shared;
+use crate::workers::graph::loader::GraphLoader;
 use crate::workers::reporting::sd_notify;
 use crate::workers::requests::queue::Requests;
 use std::sync::Arc;
@@ -15,6 +16,9 @@ use tokio_util::sync::CancellationToken;
 
 /// The time for which events at the end wait for later ones, so that they are recorded together.
 const GATHER: Duration = Duration::from_millis(20);
+
+/// The interval of looks at answers of probes that the graph does not use yet.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// The shutdown of a daemon.
 #[derive(Debug)]
@@ -86,7 +90,7 @@ pub(super) fn when_converged(
         async move {
             life.ready(Outputs::none());
             tokio::select! {
-                () = life.during(wait(seen, long)) => shared.shutdown.begin(),
+                () = life.during(wait(seen, long, &shared.graph)) => shared.shutdown.begin(),
                 () = life.stopping().cancelled() => {}
             }
             Ok(())
@@ -94,14 +98,18 @@ pub(super) fn when_converged(
     })
 }
 
-/// Waits until the host has been converged for a given time.
-async fn wait(mut seen: watch::Receiver<bool>, long: Duration) {
+/// Waits until the host has been converged for a given time, with a graph that uses the last answers of the probes.
+async fn wait(mut seen: watch::Receiver<bool>, long: Duration, graph: &GraphLoader) {
     loop {
+        if graph.has_unused_answers() {
+            tokio::time::sleep(LOOK).await;
+            continue;
+        }
         if seen.wait_for(|converged| *converged).await.is_err() {
             return std::future::pending().await;
         }
         let broken = seen.wait_for(|converged| !*converged);
-        if tokio::time::timeout(long, broken).await.is_err() {
+        if tokio::time::timeout(long, broken).await.is_err() && !graph.has_unused_answers() {
             return;
         }
     }

@@ -368,3 +368,41 @@ fn a_failed_probe_keeps_its_last_value() {
     // The first answers changed the graph, and the last one: the failure did not.
     assert_eq!(daemon.count("conditions_changed"), 2, "{:?}", daemon.log());
 }
+
+/// A host is not converged while its graph does not use the last answer of a probe: `wait` right after the start, and
+/// after a new answer, sees the resources that follow from it.
+#[test]
+fn a_wait_sees_what_follows_from_an_answer() {
+    let host = Host::with(PROBED);
+    host.write("switch", "yes\n");
+    let mut daemon = run(&host);
+    host.wait_until("the daemon is asked", || host.exists("state/control.socket"));
+    host.ask_daemon(&["wait", "--timeout", "60"]).exits(0);
+    assert!(host.exists("on") && host.exists("level"));
+    host.ask_daemon(&["stop"]).exits(0);
+    assert_eq!(daemon.ends(), 0);
+    host.remove("on");
+    host.finish(host.command(&["run", "--converged-timeout", "0"])).exits(0);
+    assert!(host.exists("on"), "the daemon ended before it used the answer");
+}
+
+/// A stop right after a reload stores the accepted graph: a start with a broken file runs it.
+#[test]
+fn a_stop_after_a_reload_stores_the_graph() {
+    let graph = |content: &str| {
+        format!(
+            "graph: g\nresources:\n  file:\n  - {{name: a, path: $DIR/a, content: {content}}}\n"
+        )
+    };
+    let host = Host::with(&graph("one"));
+    let mut daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.write("graph.yaml", &host.full(&graph("two")));
+    host.ask_daemon(&["reload"]).exits(0);
+    host.ask_daemon(&["stop"]).exits(0);
+    assert_eq!(daemon.ends(), 0);
+    host.write("graph.yaml", "graph: [\n");
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    assert_eq!(host.read("a"), "two");
+}

@@ -2,7 +2,7 @@
 //! log.
 
 use crate::api::{
-    Data, LogLevelSet, Principal, Reloaded, Reply, ReplySink, Request, ResourceDetails,
+    Data, HostStatus, LogLevelSet, Principal, Reloaded, Reply, ReplySink, Request, ResourceDetails,
     ResourceStatus, State, Status, Undone,
 };
 use crate::control::RequestHandler;
@@ -232,10 +232,15 @@ impl DaemonRequestHandler {
 
     /// Returns the status of the host and of the daemon.
     async fn status(&self, limit: usize, caller: Principal) -> Result<Status, Reply> {
+        let had_unused = self.shared.graph.has_unused_answers();
         let mut found = match self.of_driver(|to| Query::Status(limit, to)).await {
             Err(_) if self.is_starting() => Status::starting(),
             found => found?,
         };
+        let has_unused = had_unused || self.shared.graph.has_unused_answers();
+        if has_unused && found.verdict == HostStatus::Converged {
+            found.verdict = HostStatus::Converging;
+        }
         let graph = self.shared.graph.first_path();
         found.fallback_reason = self.shared.graph.instead();
         (found.reboot, found.checkout) = host_limits::look(graph).await;

@@ -90,7 +90,9 @@ impl ReloadRequest {
             if number > 0 {
                 this.accept(number, &texts);
                 let version = generation;
-                *lock(&this.unstored) = Some(UnstoredGraph { number, version, texts });
+                // A graph that changes nothing is not stored.
+                let unstored = UnstoredGraph { number, version, texts };
+                *lock(&this.unstored) = (!loaded.noop).then_some(unstored);
                 this.store_settings(&directory).await;
             }
             if loaded.noop {

@@ -10,6 +10,7 @@ use crate::supervisor::WorkerContext;
 use crate::workers::graph::fact_watch::{FactWatch, JOIN};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -43,6 +44,8 @@ pub(super) struct LiveGraph {
     /// The last graph that the driver has accepted: it runs on if the driver rejects its successor.
     accepted: Mutex<DeliveredGraph>,
     answers: Mutex<BTreeMap<String, Value>>,
+    /// The number of answers that came, and that of those which an expansion has used.
+    answer_counts: (AtomicU64, AtomicU64),
     wake: Notify,
     began: Instant,
 }
@@ -64,6 +67,7 @@ impl LiveGraph {
             current: Mutex::default(),
             accepted: Mutex::default(),
             answers: Mutex::default(),
+            answer_counts: Default::default(),
             wake: Notify::new(),
             began: Instant::now(),
         }
@@ -109,8 +113,15 @@ impl LiveGraph {
         if !lock(&self.current).inputs.is_new_answer(probe, &value) {
             return;
         }
+        self.answer_counts.0.fetch_add(1, Ordering::SeqCst);
         lock(&self.answers).insert(probe.to_owned(), value);
         self.wake.notify_one();
+    }
+
+    /// Returns true if the running graph does not use the last answers yet.
+    pub(super) fn has_unused_answers(&self) -> bool {
+        let (came, used) = &self.answer_counts;
+        used.load(Ordering::SeqCst) != came.load(Ordering::SeqCst)
     }
 
     /// Watches the sources of the facts that the graph uses; none if the command line gives the facts.
@@ -186,6 +197,14 @@ impl ReloadRequest {
     /// Expands the running graph again after a change of its inputs. Changes within [`JOIN`] are joined.
     pub(super) async fn expand_again(this: &Arc<Self>, life: &WorkerContext) {
         life.during(tokio::time::sleep(JOIN)).await;
+        let (came, used) = &this.live.answer_counts;
+        let with_answers = came.load(Ordering::SeqCst);
+        Self::expand_with_answers(this, life).await;
+        // The driver has the new graph before the answers count as used.
+        used.store(with_answers, Ordering::SeqCst);
+    }
+
+    async fn expand_with_answers(this: &Arc<Self>, life: &WorkerContext) {
         let is_host = this.graph().options.facts.is_none();
         let is_used = is_host && this.live.uses_facts();
         let collected = if is_used { collect_facts().await } else { None };

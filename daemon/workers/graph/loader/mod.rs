@@ -240,6 +240,11 @@ impl GraphLoader {
         self.0.live.take_answer(probe, value);
     }
 
+    /// Returns true if the running graph does not use the last answers of the probes yet: the host is not converged.
+    pub(in crate::workers) fn has_unused_answers(&self) -> bool {
+        self.0.live.has_unused_answers()
+    }
+
     /// Returns the first path of the graph.
     pub(in crate::workers) fn first_path(&self) -> Option<PathBuf> {
         self.0.graph().paths.first().cloned()
@@ -288,7 +293,10 @@ impl GraphLoader {
     /// Waits until an active write of the last-good graph is complete, and prevents later ones.
     async fn rest(&self) {
         let this = Arc::clone(&self.0);
-        let rests = tokio::task::spawn_blocking(move || *this.stored_version() = u64::MAX);
+        let rests = tokio::task::spawn_blocking(move || {
+            this.store_before_rest();
+            *this.stored_version() = u64::MAX;
+        });
         drop(rests.await);
     }
 

@@ -85,6 +85,15 @@ impl ReloadRequest {
         }
     }
 
+    /// Stores an accepted graph whose time has not come yet: a start after a stop may need it.
+    pub(super) fn store_before_rest(&self) {
+        let Some(unstored) = lock(&self.unstored).clone() else { return };
+        let Some(directory) = self.graph().kept_in else { return };
+        if let Err(error) = self.keep(&directory, &unstored) {
+            tracing::warn!(event = "warning", "the last-good graph could not be stored: {error}");
+        }
+    }
+
     /// Stores an accepted graph, unless a later one is stored already.
     fn keep(&self, directory: &Path, unstored: &UnstoredGraph) -> std::io::Result<()> {
         let UnstoredGraph { number, version, texts } = unstored;
