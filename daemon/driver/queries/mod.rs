@@ -224,7 +224,12 @@ impl Driver {
                 stuck: counts.stuck,
                 contended: counts.contended,
             },
-            pending_removals: self.ownership.waiting(limit),
+            // A selection removes nothing: the other resources are declared.
+            pending_removals: if self.settings.removes {
+                self.ownership.waiting(limit)
+            } else {
+                Vec::new()
+            },
             unwatched: self.watches.states.polled.unwatched().len(),
             unwatched_names: self.unwatched_names(),
             pause: self.pause_status(),
