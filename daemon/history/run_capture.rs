@@ -29,10 +29,14 @@ impl PriorStateRecorder for OfRun {
     }
 
     fn keep(&self, path: &Path, former: PriorState, losing: Loss<'_>) -> Result<u64, Failure> {
+        if !losing.purged && former != PriorState::Nothing {
+            let record = self.begin_keep(path, former, losing)?;
+            let number = record.number();
+            return record.wait().map(|()| number);
+        }
+        let losing = self.bounded(losing);
         // An undo that completes an interrupted one reads from the history which objects were already created, so it
         // waits.
-        let is_small = |bytes: &&[u8]| bytes.len() as u64 <= self.largest();
-        let losing = Loss { edited: losing.edited.filter(is_small), ..losing };
         let wait = former != PriorState::Nothing || self.cause == UNDO;
         let loses = loses(&former);
         let stored = self.stored(path, former, losing.what);
@@ -45,7 +49,7 @@ impl PriorStateRecorder for OfRun {
                 let kept = self.history.hand_in(StoredPrior::new(stored, losing), &self.run, wait);
                 Ok(kept.unwrap_or_default())
             }
-            (kept, _) => self.answer(path, kept, loses),
+            (kept, _) => answer_for(&self.history, path, kept, loses),
         }
     }
 
@@ -60,11 +64,15 @@ impl PriorStateRecorder for OfRun {
             return self.keep(path, former, losing).map(PendingRecord::durable);
         }
         let loses = loses(&former);
+        let losing = self.bounded(losing);
         let prior = StoredPrior::new(self.stored(path, former, losing.what), losing);
         let (number, answer) = match self.history.begin(prior, &self.run, true) {
             Ok((number, Some(answer))) => (number, answer),
             Ok((number, None)) => return Ok(PendingRecord::durable(number)),
-            Err(why) => return self.answer(path, Err(why), loses).map(PendingRecord::durable),
+            Err(why) => {
+                let answer = answer_for(&self.history, path, Err(why), loses);
+                return answer.map(PendingRecord::durable);
+            }
         };
         let (history, path) = (Arc::clone(&self.history), path.to_owned());
         Ok(PendingRecord::pending(number, move || {
@@ -132,13 +140,10 @@ impl OfRun {
         }
     }
 
-    fn answer(
-        &self,
-        path: &Path,
-        kept: Result<u64, HistoryError>,
-        loses: bool,
-    ) -> Result<u64, Failure> {
-        answer_for(&self.history, path, kept, loses)
+    /// Returns the loss without an edited text that is too large for the history.
+    fn bounded<'loss>(&self, losing: Loss<'loss>) -> Loss<'loss> {
+        let is_small = |bytes: &&[u8]| bytes.len() as u64 <= self.largest();
+        Loss { edited: losing.edited.filter(is_small), ..losing }
     }
 }
 
