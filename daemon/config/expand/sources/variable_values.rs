@@ -256,12 +256,17 @@ impl Expander<'_> {
             failed: BTreeSet::new(),
             at_load: None,
         });
-        if context.tree().scalar(*node).is_some() {
-            return self.typed_variable(name, &context, *node);
+        self.value_with_parts(name, &context, *node)
+    }
+
+    /// Evaluates the definition of a variable; notes the type, or the known parts, of one that waits.
+    fn value_with_parts(&mut self, name: &str, context: &Context, node: usize) -> Outcome<Value> {
+        if context.tree().scalar(node).is_some() {
+            return self.typed_variable(name, context, node);
         }
-        let outcome = self.node_outcome(&context, *node);
+        let outcome = self.node_outcome(context, node);
         if let Outcome::Unknown(_) = outcome {
-            let parts = self.run_quietly(|expander| expander.known_parts(&context, *node));
+            let parts = self.run_quietly(|expander| expander.known_parts(context, node));
             self.variables.pass.partial.extend(parts.map(|parts| (name.to_owned(), parts)));
         }
         outcome
