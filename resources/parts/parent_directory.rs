@@ -4,7 +4,7 @@ use crate::change::{Change, CheckResult, Difference, Outcome};
 use crate::dependency::Need;
 use crate::footprint::Footprint;
 use crate::host::Host;
-use crate::host::files::{Attributes, Fault, Files, Why};
+use crate::host::files::{Attributes, Fault, Files, NewLists, Why};
 use crate::permit::Permit;
 use crate::prior_state::Loss;
 use crate::resource::{Answer, CheckRequest, Resource};
@@ -37,7 +37,7 @@ impl ParentDirectory {
             Loss { content: true, secret: false, purged: false, edited: None, what: "created" };
         let noted = spot.note(permit, None, losing)?;
         let wanted = Attributes { mode: Some(MODE), ..Attributes::default() };
-        match noted.after(files.make_directory(permit, &spot, wanted)) {
+        match noted.after(files.make_directory(permit, &spot, wanted, NewLists::Inherited)) {
             // Another resource with a file in the directory has made it meanwhile.
             Err(Fault { why: Why::Moved, .. }) if self.exists(files)? => Ok(false),
             made => made.map(|_| true),

@@ -22,6 +22,7 @@ pub(crate) use fault::said;
 pub use fault::{Fault, Why, printable};
 pub use objects::accounts::{AccountKind, Accounts, account_name};
 pub use objects::attributes::Attributes;
+pub use objects::create::NewLists;
 pub use objects::extended::{ExtendedAttributes, ExtendedChange};
 pub use objects::remove::Reach;
 pub use paths::directory_identity::{Directory, DirectoryIds};

@@ -6,7 +6,7 @@ use super::record::{Record, Shape, Unpacked, sum_of};
 use crate::failure::Failure;
 use crate::host::files::{
     AccountKind, Attributes, Content, DirWalk, Draft, Entered, Entry, EntryStat, Fault, Files,
-    Reach, Why, denies_others, said,
+    NewLists, Reach, Why, denies_others, said,
 };
 use crate::host::wall;
 use crate::parts::WriteFailure;
@@ -253,7 +253,9 @@ impl Destination {
         let made = match (&entry.shape, &found) {
             (Shape::Directory, Some(seen)) => guard_directory(files, spot, (seen, wanted))
                 .and_then(|()| files.set_attributes(permit, spot, seen, differing(seen, wanted))),
-            (Shape::Directory, None) => files.make_directory(permit, spot, wanted).map(drop),
+            (Shape::Directory, None) => {
+                files.make_directory(permit, spot, wanted, NewLists::Inherited).map(drop)
+            }
             (Shape::Link(target), _) => {
                 let wanted = Attributes { mode: None, ..wanted };
                 let target = OsStr::from_bytes(target);

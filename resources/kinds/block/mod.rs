@@ -59,6 +59,9 @@ struct Block {
     is_secret: bool,
 }
 
+/// The beginnings of the usual markers.
+const USUAL: [&str; 2] = ["# BEGIN steadfast: ", "# END steadfast: "];
+
 fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
     let mut reader = FieldReader::new(fields);
     let mut shared = EditFields::read(&mut reader, name);
@@ -74,7 +77,11 @@ fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>
     }
     if let Some(content) = &content {
         let lines = TextLines::new(content.reveal());
-        let has_marker = lines.iter().any(|line| line == begin || line == end);
+        // The marker of another block would make that one impossible to find.
+        let is_usual = |line: &str| USUAL.iter().any(|start| line.trim_start().starts_with(start));
+        let has_marker = lines
+            .iter()
+            .any(|line| line.trim_end() == begin || line.trim_end() == end || is_usual(line));
         let hint = "change the marker, or the line of the content";
         reader.require(!has_marker, "content", ("the content contains a marker line", hint));
     }

@@ -189,6 +189,8 @@ struct File {
     mode: Option<Mode>,
     force: bool,
     sensitive: bool,
+    /// An access list is declared: a new directory inherits none.
+    is_listed: bool,
     /// The rarely used fields; none if the declaration has none of them.
     rare: Option<Arc<RareFields>>,
 }

@@ -63,7 +63,7 @@ fn a_masked_entry_is_removed_before_the_mode_changes() {
         let mut given = vec![("mode", "0660"), ("acl", "user:bin:rw-")];
         given.extend(content.map(|content| ("content", content)));
         let done = made(&host, &file(&path, &given));
-        assert_eq!(done.first().map(String::as_str), Some("acl of undeclared accounts removed"));
+        assert_eq!(done.first().map(String::as_str), Some("acl of undeclared accounts closed"));
         let list = acl_of(&path);
         assert!(list.contains("user:bin:rw-") && !list.contains("user:daemon"), "{list}");
         assert_eq!(mode(&path), 0o660);
@@ -93,6 +93,25 @@ fn an_undo_of_a_list_restores_its_mask() {
     assert_eq!(mode(&path), 0o600, "the mask is the mode of the group");
     let wrong = build("file", "/x", &[("acl", "group::rwx")]).unwrap_err();
     assert!(wrong.iter().any(|it| it.field == Some("acl")), "{wrong:?}");
+}
+
+/// A new directory with a declared list has no rights of an inherited one at any time; one without a declared list
+/// inherits.
+#[test]
+fn a_new_directory_with_a_list_inherits_none() {
+    demand_root();
+    let (host, dir) = (Host::default(), scratch());
+    shown("setfacl", &["--default", "--modify", "user:daemon:rwx"], dir.path());
+    for (name, fields, inherits) in [
+        ("plain", vec![("mode", "0750")], true),
+        ("listed", vec![("mode", "0770"), ("acl", "user:bin:rwx")], false),
+    ] {
+        let path = dir.path().join(name);
+        let given: Vec<(&str, &str)> = fields;
+        made(&host, &file(&format!("{}/", path.display()), &given));
+        let list = acl_of(&path);
+        assert_eq!(list.contains("user:daemon"), inherits, "{name}: {list}");
+    }
 }
 
 #[test]

@@ -410,6 +410,32 @@ fn a_bind_mounted_file_that_others_may_have_open_is_not_written() {
     assert_eq!(fs::read(&source).unwrap(), b"theirs");
 }
 
+/// A reader of a mounted file keeps it open: nothing that the mode denies to that user is written into it later.
+#[test]
+fn a_bind_mounted_file_that_was_readable_takes_no_secret() {
+    demand_root();
+    let (host, dir) = (Host::default(), scratch());
+    for (before, rights) in
+        [(0o644, vec![("mode", "0600")]), (0o640, vec![("group", "daemon"), ("mode", "0640")])]
+    {
+        let (path, source) = (dir.path().join("a"), dir.path().join("source"));
+        fs::write(&path, "").unwrap();
+        fs::write(&source, "known").unwrap();
+        chown(&source, Some(0), Some(65534)).unwrap();
+        chmod(&source, before);
+        mount(&["--bind", source.to_str().unwrap()], &path);
+        let first = hold(&host, &file(&path, &rights));
+        let mut with_content = rights.clone();
+        with_content.push(("content", "secret"));
+        let second = hold(&host, &file(&path, &with_content));
+        unmount(&path);
+        assert!(matches!(first, Outcome::Changed(_)), "{first:?}");
+        assert!(matches!(second, Outcome::Failed { touched: false, .. }), "{second:?}");
+        assert_eq!(fs::read(&source).unwrap(), b"known");
+        fs::remove_file(&source).unwrap();
+    }
+}
+
 /// S-19: no content is shown if the mode denies it to others or the graph declares it sensitive.
 #[test]
 fn secrets_only_differ() {

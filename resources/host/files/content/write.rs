@@ -5,7 +5,7 @@ use crate::host::files::content::new_content::Content;
 use crate::host::files::content::read::seen;
 use crate::host::files::content::staged_file::Candidate;
 use crate::host::files::fault::{Fault, Why, said};
-use crate::host::files::objects::attributes::{handle_of, path_of};
+use crate::host::files::objects::attributes::{Attributes, handle_of, path_of};
 use crate::host::files::objects::xattr;
 use crate::host::files::paths::entry::{Entry, EntryStat};
 use crate::host::files::prior_state::record::PendingNote;
@@ -61,6 +61,11 @@ impl<'a> Draft<'a> {
             whole_only: false,
             record: None,
         }
+    }
+
+    /// Returns the owner, group and mode of the file.
+    pub(in crate::host::files) const fn attributes(&self) -> Attributes {
+        Attributes { owner: self.owner, group: self.group, mode: Some(self.mode) }
     }
 
     /// Waits until the record of the prior state is durable.

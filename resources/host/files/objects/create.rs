@@ -24,6 +24,26 @@ const DIRECTORY_MODE: u32 = 0o755;
 /// and stays if no mode is declared.
 const HANDS_GROUP_DOWN: u32 = 0o2000;
 
+/// The access lists of a new directory, which it has before it gets its name.
+#[derive(Clone, Copy, Debug)]
+pub enum NewLists<'a> {
+    /// Those that the directory above passes on.
+    Inherited,
+    /// None: a declared list follows.
+    None,
+    /// Recorded attributes, with the lists among them.
+    Recorded(&'a [(Vec<u8>, Vec<u8>)]),
+}
+
+impl NewLists<'_> {
+    const fn without_inheritance(self) -> Self {
+        match self {
+            Self::Inherited => Self::None,
+            other => other,
+        }
+    }
+}
+
 impl Files {
     /// Makes a symbolic link, in place of the object that was found (which is no directory).
     ///
@@ -103,6 +123,7 @@ impl Files {
         permit: &Permit,
         spot: &Entry<'_>,
         wanted: Attributes,
+        lists: NewLists<'_>,
     ) -> Result<(u64, u64), Fault> {
         permit.check()?;
         let directory = self.sweep_once(permit, spot)?;
@@ -114,11 +135,12 @@ impl Files {
         let group_of_new = self.group_of_new(spot, wanted.owner)?;
         let wanted = Attributes { group: wanted.group.or(group_of_new), ..wanted };
         let owner_guard = self.become_owner(spot, wanted.owner, wanted.group)?;
+        let lists = if inherits { lists } else { lists.without_inheritance() };
         let maker = if owner_guard.is_some() { wanted.owner.unwrap_or(self.uid) } else { self.uid };
         let (hidden, ()) =
             self.names.make("create", |name| mkdirat(&spot.directory, name, born))?;
         let done = self
-            .dress_directory(permit, spot, (&hidden, maker), (wanted, inherits))
+            .dress_directory(permit, spot, (&hidden, maker), (wanted, inherits, lists))
             .and_then(|made| take_place(permit, spot, &hidden, None).map(|()| made));
         let made =
             done.map_err(|fault| match unlinkat(&spot.directory, &*hidden, AtFlags::REMOVEDIR) {
@@ -135,7 +157,7 @@ impl Files {
         permit: &Permit,
         spot: &Entry<'_>,
         (hidden, maker): (&OsStr, u32),
-        (wanted, inherits): (Attributes, bool),
+        (wanted, inherits, lists): (Attributes, bool, NewLists<'_>),
     ) -> Result<(u64, u64), Fault> {
         let handle = open_listed(&spot.directory, hidden.as_ref())?;
         let born = seen(&handle)?;
@@ -144,7 +166,7 @@ impl Files {
         if born.uid != maker || !is_empty(&handle)? {
             return Err(Fault::moved());
         }
-        if !inherits {
+        if !matches!(lists, NewLists::Inherited) {
             permit.check()?;
             xattr::remove_lists(&path_of(&handle))?;
         }
@@ -154,6 +176,10 @@ impl Files {
             permit.check()?;
             let (owner, group) = (wanted.owner.map(Uid::from_raw), wanted.group.map(Gid::from_raw));
             fchown(&handle, owner, group).map_err(Fault::os("give to its owner"))?;
+        }
+        if let NewLists::Recorded(all) = lists {
+            permit.check()?;
+            xattr::write(&handle, all)?;
         }
         permit.check()?;
         let handed_down = if inherits { born.mode & HANDS_GROUP_DOWN } else { 0 };

@@ -61,7 +61,10 @@ impl Files {
         };
         permit.check()?;
         let is_file = found.kind == FileType::RegularFile && self.is_root();
-        if is_file && takes_write(found, xattr::access_list(&path_of(&file)).as_deref(), *list) {
+        let before = xattr::access_list(&path_of(&file));
+        // A user with a mounted file open for reading reads what is written into it later.
+        let is_changed = spot.is_mounted() && before.as_deref() != *list;
+        if is_file && (is_changed || takes_write(found, before.as_deref(), *list)) {
             self.mark_open_file(&file, found.identity);
         }
         let wanted = Attributes { mode: Some(opened), ..Attributes::default() };

@@ -5,6 +5,7 @@ use crate::host::files::content::new_content::Content;
 use crate::host::files::content::write::Draft;
 use crate::host::files::fault::{Fault, Why, said};
 use crate::host::files::objects::attributes::Attributes;
+use crate::host::files::objects::create::NewLists;
 use crate::host::files::objects::remove::Reach;
 use crate::host::files::paths::entry::{Entry, EntryStat};
 use crate::host::files::prior_state::enclosure::RestoredDirectories;
@@ -138,7 +139,12 @@ impl Files {
                     self.take_away(permit, spot, found)?;
                 }
                 let noted = spot.note(permit, None, losing(None, "created"))?;
-                let made = noted.after(self.make_directory(permit, spot, all_of(thing)))?;
+                let made = noted.after(self.make_directory(
+                    permit,
+                    spot,
+                    all_of(thing),
+                    NewLists::Recorded(&thing.extended),
+                ))?;
                 restored.note(spot.path, made);
                 return Ok(vec!["directory"]);
             }

@@ -94,15 +94,16 @@ impl Files {
     }
 
     /// Returns true if a user may have the file open for writing who may not write it under this owner, group and
-    /// mode.
+    /// mode. The inode of a mount point stays, so that there a user with the file open for reading counts, too.
     #[must_use]
     pub fn may_be_open(&self, spot: &Entry<'_>, seen: &EntryStat, after: Attributes) -> bool {
-        let loses = |bit| seen.mode & bit != 0 && after.mode.is_some_and(|mode| mode & bit == 0);
+        let (of_group, of_others) = if spot.is_mounted() { (0o060, 0o006) } else { (0o020, 0o002) };
+        let loses = |bits| after.mode.is_some_and(|mode| seen.mode & bits & !mode != 0);
         let changes_group = after.group.is_some_and(|gid| gid != seen.gid);
-        let group_loses = seen.mode & 0o020 != 0 && (changes_group || loses(0o020));
+        let group_loses = seen.mode & of_group != 0 && (changes_group || loses(of_group));
         let is_listed = || handle_of(spot, seen).is_ok_and(|handle| has_acl(&handle));
         self.leaves_stranger(seen, after.owner)
-            || loses(0o002)
+            || loses(of_others)
             || (group_loses && (seen.gid != 0 || is_listed()))
     }
 
@@ -191,7 +192,9 @@ impl Files {
         } else if self.is_root() && draft.mode & SET_ID != 0 {
             "set-id bits go to new files only, and the file cannot be replaced by a new file"
         } else if (draft.sensitive || self.is_root())
-            && (old.mode & !draft.mode & 0o066 != 0 || self.is_marked_open(spot, old))
+            && (old.mode & !draft.mode & 0o066 != 0
+                || self.may_be_open(spot, old, draft.attributes())
+                || self.is_marked_open(spot, old))
         {
             "other users may have the file open, and it cannot be replaced by a new file"
         } else {
@@ -199,7 +202,7 @@ impl Files {
         };
         Err(Fault::refused(
             said("write", spot.path(), why)
-                .hint("unmount the path, or set owner and mode manually"),
+                .hint("unmount the path, make a new file for the mount, and mount that one"),
         ))
     }
 

@@ -3,7 +3,7 @@
 use crate::change::{Change, Outcome};
 use crate::host::Host;
 use crate::host::files::{
-    Acceptance, AccountKind, Attributes, Content, Draft, Entry, EntryStat, Fault, Files,
+    Acceptance, AccountKind, Attributes, Content, Draft, Entry, EntryStat, Fault, Files, NewLists,
     PendingNote, Put, Reach, Why,
 };
 use crate::kinds::file::File;
@@ -226,7 +226,10 @@ impl Hands<'_> {
                 Ok(vec!["symlink".to_owned()])
             }
             (Work::Directory(attributes), _, None) => {
-                files.make_directory(permit, spot, *attributes)?;
+                // Until the declared list is set, nobody has rights by an inherited one.
+                let is_listed = self.file.is_listed && spot.path() == self.file.path;
+                let lists = if is_listed { NewLists::None } else { NewLists::Inherited };
+                files.make_directory(permit, spot, *attributes, lists)?;
                 Ok(vec!["created".to_owned()])
             }
             (Work::Attributes(attributes), _, Some(seen)) => {

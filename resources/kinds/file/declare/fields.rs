@@ -95,7 +95,9 @@ pub(in crate::kinds::file) fn build(
         }
         return Err(wrong);
     }
-    let file = File { path: path.clone(), shape, owner, group, mode, force, sensitive, rare };
+    let is_listed = extended.has_list();
+    let file =
+        File { path: path.clone(), shape, owner, group, mode, force, sensitive, is_listed, rare };
     Ok(extended.around(Arc::new(file), &path))
 }
 

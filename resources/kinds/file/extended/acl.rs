@@ -192,18 +192,19 @@ pub(super) fn recorded(found: &[Raw], is_default: bool) -> Vec<Entry> {
     entries.map(entry).collect()
 }
 
-/// Returns a list without the entries of accounts that are not declared, and with no right beyond the declared ones.
+/// Returns a list in which no account has a right beyond the declared ones. An entry without rights stays: without it,
+/// the account would have the rights of the group or of all others.
 pub(super) fn narrowed(present: &[Raw], declared: &[(Entry, u32)]) -> Vec<Raw> {
     let of_account = |tag: Tag, number: u32| {
         let is_same =
             |(entry, own): &&(Entry, u32)| !entry.is_default && entry.tag == tag && *own == number;
-        declared.iter().find(is_same).map(|(entry, _)| entry.rights)
+        declared.iter().find(is_same).map_or(0, |(entry, _)| entry.rights)
     };
     let narrow = |(tag, number, rights): &Raw| match tag {
-        Tag::User | Tag::Group => Some((*tag, *number, rights & of_account(*tag, *number)?)),
-        _ => Some((*tag, *number, *rights)),
+        Tag::User | Tag::Group => (*tag, *number, rights & of_account(*tag, *number)),
+        _ => (*tag, *number, *rights),
     };
-    present.iter().filter_map(narrow).collect()
+    present.iter().map(narrow).collect()
 }
 
 /// Builds a whole list from the declared entries. The owner, the group and the others get the rights of the mode or of

@@ -109,6 +109,11 @@ impl ExtendedFields {
         self.0.is_some()
     }
 
+    /// Returns true if an access list is declared.
+    pub(super) fn has_list(&self) -> bool {
+        self.0.as_ref().is_some_and(|set| set.acl.is_some())
+    }
+
     /// Returns true if capabilities are declared, which only a regular file has.
     pub(super) fn has_capabilities(&self) -> bool {
         self.0.as_ref().is_some_and(|set| set.capabilities.is_some())
@@ -181,7 +186,7 @@ impl ExtendedFile {
         let (mut next, mut done) = (premise.and_then(|premise| premise.0), Vec::new());
         if next.is_some() {
             match self.attributes.set().narrow(host.files(), permit) {
-                Ok(true) => done.push("acl of undeclared accounts removed".to_owned()),
+                Ok(true) => done.push("acl of undeclared accounts closed".to_owned()),
                 Ok(false) => {}
                 Err(_) if permit.check().is_err() => return Outcome::Interrupted,
                 Err(WriteFailure { failure, touched }) => {
