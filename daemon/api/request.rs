@@ -176,8 +176,9 @@ pub enum Request {
         /// A filter such as `debug` or `steadfast::driver=trace`.
         filter: String,
     },
-    /// Injects a fault into a worker of the daemon, to test its recovery.
+    /// Injects a fault into a worker of the daemon, to test its recovery. The schema is that of a program without it.
     #[cfg(feature = "fault-injection")]
+    #[schemars(skip)]
     Fault {
         /// The name of the worker.
         worker: String,

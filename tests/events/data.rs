@@ -169,4 +169,6 @@ fn the_schema_covers_events_and_requests() {
     for verb in ["status", "show", "undo", "log-level", "state-import"] {
         assert!(schema.contains(&format!("\"{verb}\"")), "{verb}");
     }
+    // Programs with and without fault injection have one schema.
+    assert!(!schema.contains("\"fault\""));
 }
