@@ -34,7 +34,7 @@ pub(crate) fn drift(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
             sample.add(restored_after(file)?);
         }
     }
-    report.ratio("drift put back, 10 000 files, median", &theirs, &ours, 2.5);
+    report.ratio("drift put back, 10 000 files, median", &theirs, &ours, 2.0);
     report.ratio_at_99("drift put back, 10 000 files, at 99 %", &theirs, &ours, 2.5);
     Ok(())
 }
