@@ -4,7 +4,8 @@
 //! as data), `cli` (the command line), `config` (the graph file), `expressions` (its language), `facts` (of the host),
 //! `driver` and `watch` (the loop), `selection` (the resources that a command names), `plan`, `store`, `history` and
 //! `lease` (the state that survives a crash), `events`, `control` (the socket), `metrics`, `world` (keys that hosts
-//! share), `supervisor` and `workers` (the threads and tasks of the daemon), `signals`.
+//! share), `supervisor` and `workers` (the threads and tasks of the daemon), `signals`, and the helpers `allocator`,
+//! `compression`, `file_identity`, `nearest_name`, `fault_injection`.
 
 pub mod api;
 pub mod cli;

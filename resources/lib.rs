@@ -2,10 +2,13 @@
 //!
 //! This crate must never know the graph: a kind cannot poke other resources and does not know its neighbours.
 //!
-//! Reading order: `resource.rs` (the trait [`Resource`]), `change.rs` (the result of a check:
-//! [`CheckResult`], [`Change`], [`Outcome`]), `permit.rs` (the right to change the host: [`Permit`]),
-//! `kind.rs` and `field_spec.rs` (the declaration of a kind: [`KindSpec`]), `values.rs` (send/recv), then `host/` and
-//! `kinds/`.
+//! Reading order: `resource.rs` (the trait [`Resource`]) and `resource_id.rs`, `change.rs` (the result of a check:
+//! [`CheckResult`], [`Change`], [`Outcome`]), `failure.rs`, `permit.rs` (the right to change the host: [`Permit`]),
+//! `prior_state.rs` and `reversed_edits.rs` (history and undo), `kind.rs`, `field_spec.rs` and `kind_set.rs` (the
+//! declaration of a kind: [`KindSpec`]), `footprint.rs`, `claim.rs`, `dependency.rs`, `watch_source.rs` (a resource as
+//! others see it), `transaction.rs`, `removal.rs` and `removal_guard.rs`, `values.rs`, `sent_slot.rs` and `deferred.rs`
+//! (send/recv), `secret_text.rs`, `cipher.rs`, `hidden_difference.rs` and `escape.rs` (secrets and foreign text),
+//! `copy_digest.rs`, `duration.rs`, `hex.rs`, then `host/`, `parts/`, `kinds/` and `inspect/`.
 #![forbid(unsafe_code)]
 
 mod change;

@@ -1,10 +1,10 @@
 //! The command line: one file or folder for each command, and their common parts.
 //!
-//! A command must print foreign text only in escaped form. Reading order: `args`, `settings`, `load_graph`,
-//! `state_dir`, `output`, `foreign_commands`; the daemon (`run`), one-shot commands (`one_shot`, `offline`), clients of
-//! a daemon (`client`, `top`), `state`, `history_list`, `history`, `undo_plan`, `undo`, and the remaining commands:
-//! `init`, `inspect`, `check`, `graph`, `edges`, `module_test`, `eval`, `explain`, `facts`, `schema`, `format`,
-//! `doctor`, `world` (many hosts), `shell`.
+//! A command must print foreign text only in escaped form. Reading order: `args`, `since` (points in time), `exit`
+//! (exit codes), `settings`, `load_graph`, `state_dir`, `output`, `foreign_commands`; the daemon (`run`), one-shot
+//! commands (`one_shot`, `offline`), clients of a daemon (`client`, `top`), `state`, `history_list`, `history`,
+//! `undo_plan`, `undo`, and the remaining commands: `init`, `inspect`, `check`, `graph`, `edges`, `module_test`,
+//! `eval`, `explain`, `facts`, `schema`, `format`, `doctor`, `world` (many hosts), `shell`.
 
 pub mod args;
 mod client;

@@ -3,9 +3,11 @@
 //! One reader with positions turns each text into a document, and the document into a `ast::GraphFile`; the checks
 //! follow. A graph that uses the language goes through `expand` in between. `module_test` runs the cases of modules.
 //!
-//! Reading order: [`load()`], the text (`source_file`, `read/files`), the document (`document`), its walk (`read`,
-//! `read/resources`, `read/receives`), the checks (`checks`, `graph`, `removal`), the messages (`problem`), and the
-//! settings of the host (`settings`).
+//! Reading order: [`load()`], the text (`source_file`, `read/files`), the document (`document`, `scalar`), its walk
+//! (`read`, `read/resources`, `read/receives`), the graph file (`ast`), the language (`expand`, `template`), the checks
+//! (`checks`, `graph`, `removal`, `missing_sources`), the messages (`problem`, `hidden`), and the settings of the host
+//! (`settings`, `maintenance_window`). Then the inputs of a graph (`used_inputs`, `live_inputs`, `bound_inputs`,
+//! `hash`), and the commands about graphs (`declared_text`, `module_test`, `lint`, `format`, `schema`).
 
 mod ast;
 mod bound_inputs;

@@ -2,8 +2,8 @@
 //!
 //! This folder must never start a process, change the host or know a graph. Reading order: `schema` and `table` (all
 //! facts), `host_root` (the files below a root directory), `collect`, the parts `os`, `hardware`, `network`, `netlink`,
-//! `storage`, `platform`, `cloud`, `local`, then `check` (values against the schema),
-//! `possible_values`, `facts_file` and `changes`.
+//! `storage`, `platform`, `cloud`, `local`, then `check` (values against the schema), `possible_values`, `facts_file`,
+//! `value_count` (its limit) and `changes`.
 
 mod changes;
 mod check;

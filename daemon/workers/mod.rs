@@ -4,8 +4,8 @@
 //! driver is started again, and no other worker notices. The driver's loop has its own thread; all other workers are
 //! tasks on the main thread, and must never block it.
 //!
-//! Reading order: this file ([`run_daemon`]); the chain of inputs `state/` and `driver`; `graph/`; `requests/`;
-//! `reporting/`; `world/`; `shutdown`; `fault_injection`.
+//! Reading order: this file ([`run_daemon`]); `errors`; the chain of inputs `state/` and `driver`; `graph/`;
+//! `requests/`; `reporting/`; `world/`; `shutdown`; `fault_injection`.
 
 mod driver;
 mod errors;

@@ -6,8 +6,8 @@
 //!
 //! Reading order: this file (the interface), `keys` (the names of keys), `embedded/`, `folder`, `etcd`, `records` (the
 //! JSON values), `follower` (a view of a range that survives lost watches), `permits` (the rule of semaphores and
-//! rolls), `host_lease`, `tickets` and `permit_guard` (the permits of one host), `selector` and `collection`
-//! (the exports that one host uses).
+//! rolls), `host_lease`, `tickets` and `permit_guard` (the permits of one host), `selector` and `collection` (the
+//! exports that one host uses), `bundle/` (signed graph folders).
 
 pub mod bundle;
 pub mod collection;

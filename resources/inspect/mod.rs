@@ -3,7 +3,8 @@
 //! An inspector must change nothing, and must never return a secret: a secret field is a [`Field::Secret`].
 //!
 //! Reading order: `file.rs`, `svc.rs`, `pkg.rs`, `account.rs`, `identity.rs`, `locale.rs`, `hosts.rs`, `kernel.rs`,
-//! `unit.rs`, `contained.rs` (several objects in one file), `edits.rs`, `keys.rs`, `cron.rs`, `stored.rs`, `git.rs`.
+//! `unit.rs`, `contained.rs` (several objects in one file), `edits.rs`, `keys.rs`, `cron.rs`, `stored.rs`, `git.rs`,
+//! `divert.rs`.
 
 mod account;
 mod contained;

@@ -3,10 +3,10 @@
 //! A kind must change the host only through [`crate::host`], with a permit, and must never know the graph.
 //!
 //! Reading order: `noop.rs` and `print.rs` (the smallest ones), `msg.rs`, `value.rs`, `password.rs`, `timer.rs`,
-//! `test.rs`. Kinds of one part or value: `hostname.rs`, `timezone.rs`, `locale/`, `line/`, `block/`, `ini/`,
-//! `hosts/`, `json/`, `yaml/`, `toml/`, `kmod.rs`, `group.rs`. Larger ones: `user/`, `cron/`, `sysctl/`, `mount/`,
-//! `swap/`, `ssh_authorized_key/`, `unit/`, `repo/`, `fetch/`, `archive/`, `git/`, `firewall/`, `probe.rs`, `kv.rs`,
-//! `export.rs`, then `exec/`, `svc/`, `pkg/` and `file/`.
+//! `test.rs`. Kinds of one part or value: `hostname.rs`, `timezone.rs`, `locale/`, `line/`, `block/`, `replace/`,
+//! `ini/`, `hosts/`, `json/`, `yaml/`, `toml/`, `kmod.rs`, `group.rs`. Larger ones: `user/`, `cron/`, `sysctl/`,
+//! `mount/`, `swap/`, `ssh_authorized_key/`, `unit/`, `repo/`, `divert/`, `fetch/`, `archive/`, `git/`, `firewall/`,
+//! `probe.rs`, `kv.rs`, `export.rs`, then `exec/`, `svc/`, `pkg/` and `file/`.
 
 pub mod archive;
 pub mod block;

@@ -2,12 +2,14 @@
 //!
 //! A part must read and change the host only through [`crate::host`], and must never know a kind.
 //!
-//! Reading order: `field_reader.rs` (fields to values), `text_edit.rs` (a part of a text file), `managed.rs` (named
-//! values, read and written by calls or commands), `sequence.rs` (several resources in one), `commands.rs` (calls of
-//! programs with checked ends), `whole_file.rs`, `fstab.rs` (rows of /etc/fstab, and the kernel's tables alike),
-//! `guarded_removal.rs`, `alternative.rs` (one of several forms), `assignment.rs` (`KEY=value`), `account_tools.rs`,
-//! `parent_directory.rs`, `blocking.rs`, `checksum.rs`, `file_values.rs`, `shell_words.rs`, `validate_command.rs`,
-//! `staging.rs`, `download.rs`, `text_bytes.rs`, `tree_listing.rs`.
+//! Reading order: `field_reader.rs` (fields to values), `text_edit/` (a part of a text file), with `edit_fields.rs`,
+//! `edit_share.rs` (memory), `file_turn.rs` (one edit of a file at a time), `text_lines.rs` and, for tests,
+//! `edit_support.rs`; `data/` (one value of a data file), `managed.rs` (named values, read and written by calls or
+//! commands), `sequence.rs` (several resources in one), `commands.rs` (calls of programs with checked ends),
+//! `whole_file.rs`, `fstab.rs` (rows of /etc/fstab, and the kernel's tables alike), `guarded_removal.rs`,
+//! `alternative.rs` (one of several forms), `assignment.rs` (`KEY=value`), `account_tools.rs`, `parent_directory.rs`,
+//! `blocking.rs`, `checksum.rs`, `file_values.rs`, `shell_words.rs`, `validate_command.rs`, `staging.rs`,
+//! `download.rs`, `text_bytes.rs`, `tree_listing.rs`.
 
 pub(crate) mod account_tools;
 pub(crate) mod alternative;

@@ -1,7 +1,7 @@
 //! The shape of the sources: places, lengths and beginnings of files.
 
 use crate::sources::{assert_none, files};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The longest file, in lines.
@@ -110,6 +110,77 @@ fn a_room_is_a_file_or_a_folder_and_not_both() {
         .filter(|path| top.join(path.trim_end_matches(".rs")).is_dir())
         .collect();
     assert_none("expected mod.rs within the folder instead of:", &wrong);
+}
+
+/// Returns the modules and folders beside a `mod.rs` or `lib.rs`, without tests: each as a name or a name with `/`.
+fn parts_of(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).expect("a folder").flatten();
+    let names = entries.filter_map(|entry| {
+        let (path, name) = (entry.path(), entry.file_name().into_string().ok()?);
+        match name.strip_suffix(".rs") {
+            Some("mod" | "lib" | "main" | "build") => None,
+            Some(name) => Some(name.to_owned()),
+            None => path.join("mod.rs").is_file().then(|| format!("{name}/")),
+        }
+    });
+    names.filter(|name| !name.contains("test") || name == "module_test").collect()
+}
+
+/// A newcomer finds each file of a folder in the reading order of the folder.
+#[test]
+fn a_reading_order_names_each_part_of_its_folder() {
+    let mut wrong = Vec::new();
+    for source in files(&["daemon", "resources"], ".rs") {
+        let path = Path::new(&source.path);
+        let is_module = ["mod.rs", "lib.rs"].iter().any(|name| path.ends_with(name));
+        if !is_module || source.path.contains("/tests/") {
+            continue;
+        }
+        let doc = source.text.lines().take_while(|line| line.starts_with("//!"));
+        let doc: Vec<_> = doc.map(|line| line.trim_start_matches("//!").trim()).collect();
+        let doc = doc.join(" ");
+        let folder = path.parent().expect("a folder");
+        let parts = parts_of(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder));
+        let Some((_, order)) = doc.split_once("Reading order") else {
+            if parts.len() > 1 {
+                wrong.push(format!("{}: no reading order", source.path));
+            }
+            continue;
+        };
+        let is_named = |part: &String| {
+            let name = part.trim_end_matches('/');
+            let ends = ["`", ".rs`", "/`", "()`"];
+            ends.iter().any(|end| {
+                order.contains(&format!("`{name}{end}")) || order.contains(&format!("/{name}{end}"))
+            })
+        };
+        let missing: Vec<_> = parts.into_iter().filter(|part| !is_named(part)).collect();
+        if !missing.is_empty() {
+            wrong.push(format!("{}: {}", source.path, missing.join(", ")));
+        }
+    }
+    assert_none("expected in the reading order of:", &wrong);
+}
+
+/// The page of the architecture names each folder that has files of its own; one line stands for the folders of kinds.
+#[test]
+fn the_architecture_names_each_folder() {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(top.join("docs/development/architecture.md"));
+    let page = page.expect("the page of the architecture");
+    let words = page.split(|letter: char| !letter.is_alphanumeric() && !"_/".contains(letter));
+    let folders = words.filter_map(|word| word.rsplit_once('/'));
+    let named: BTreeSet<&str> = folders.flat_map(|(folders, _)| folders.split('/')).collect();
+    let wrong: Vec<_> = files(&["daemon", "resources"], ".rs")
+        .into_iter()
+        .filter(|source| source.path.ends_with("/mod.rs") && !source.path.contains("/tests/"))
+        .filter_map(|source| source.path.strip_suffix("/mod.rs").map(str::to_owned))
+        .filter(|path| {
+            let is_kind = Path::new(path).parent() == Some(Path::new("resources/kinds"));
+            !is_kind && !path.rsplit('/').next().is_some_and(|folder| named.contains(folder))
+        })
+        .collect();
+    assert_none("expected in docs/development/architecture.md:", &wrong);
 }
 
 /// A random test writes its finds below target/ or nowhere, never into the working tree.

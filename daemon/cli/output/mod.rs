@@ -1,7 +1,7 @@
 //! Output: data to standard output, messages to standard error, and foreign text only in escaped form.
 //!
 //! Reading order: this file (printing), `render` (notifications as log lines), `log_output`, `log_queue`,
-//! `log_journal`, `event_recording`, `deliveries`, `colour`.
+//! `log_journal`, `log_json`, `event_recording`, `deliveries`, `colour`.
 
 pub(super) mod colour;
 pub(super) mod deliveries;

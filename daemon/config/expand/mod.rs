@@ -7,7 +7,8 @@
 //! Reading order: `detect` (files without the language skip the expansion), this file (the steps), `sources` (files,
 //! includes, variables, facts), `budget` (limits), `written`, `evaluate` and `settle` (expressions), `cache`,
 //! `comparisons`, `outcome`, `names`, `text` (scalars with `${ }`), `values`, `resources` (conditions, loops, fields,
-//! commands, templates), `modules` (files, parameters, uses, pages), `print`, `ask`.
+//! commands, templates), `modules` (files, parameters, uses, pages), `print` and `printed` (an expanded graph as a
+//! file), `ask`, `words` (for `explain`).
 
 pub(super) mod ask;
 mod budget;

@@ -2,7 +2,8 @@
 //!
 //! Advice must never reject a graph. A comment on the line of a finding, or directly above its line or its resource,
 //! silences the finding with a reason: `# lint: allow NAME: REASON`. Reading order: this file (all advice, silences),
-//! `resources` (one resource), `scripts` (its commands), `edges` (notifications), `names` (variables and parameters).
+//! `resources` (one resource), `scripts` (its commands), `edges` (notifications), `names` (variables and parameters),
+//! `facts` (comparisons with facts).
 
 mod edges;
 mod facts;

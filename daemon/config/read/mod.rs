@@ -1,8 +1,8 @@
 //! The reader of graph files: turns the YAML tree into a graph file, and reports every problem with its place.
 //!
 //! A reader must not compare resources; that is the task of `checks`. Reading order: `files` (paths to texts),
-//! `refused_characters`, `syntax_errors`, this file, `resources`, `meta`, `receives`, `world`, and `nesting` (a check
-//! of all paths, which runs with `checks`).
+//! `refused_characters`, `syntax_errors`, this file, `resources`, `field_parts`, `meta`, `receives`, `world`,
+//! `unknown_keys` and `foreign_words` (hints), and `nesting` (a check of all paths, which runs with `checks`).
 
 #[cfg(test)]
 mod any_text_tests;

@@ -3,9 +3,9 @@
 //! Invariant: this folder plans and records, and does not change the host; a removal runs as a vertex of the engine.
 //!
 //! Reading order: `plan.rs` (decides for each identity), `ownership.rs` (the component: created or adopted),
-//! `settle.rs` (a new graph), `may_leave.rs` (identities that may leave), `undeclared.rs` (records that stay),
-//! `renames.rs` (aliases), `handover.rs` (paths that change their resource), `former_objects.rs` (resources that change
-//! their object), `notifications.rs` (refreshes after a removal).
+//! `expected.rs` (the record of a declared resource), `settle.rs` (a new graph), `may_leave.rs` (identities that may
+//! leave), `undeclared.rs` (records that stay), `renames.rs` (aliases), `handover.rs` (paths that change their
+//! resource), `former_objects.rs` (resources that change their object), `notifications.rs` (refreshes after a removal).
 
 mod expected;
 mod former_objects;

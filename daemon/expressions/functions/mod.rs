@@ -1,6 +1,6 @@
 //! The closed list of functions and filters: names, types and results.
 //!
-//! Reading order: `table`, `types`, `calls`, `pattern_cost`, `version`. The folder never reads the host.
+//! Reading order: `table`, `types`, `calls`, `pattern_cost`, `version`, `words`. The folder never reads the host.
 
 pub(in crate::expressions) mod calls;
 pub(in crate::expressions) mod pattern_cost;

@@ -5,8 +5,8 @@
 //! connection lives on the runtime that supervises children, so the caller's runtime does not matter. Signals
 //! from any sender except the owner of systemd's name must be ignored, because every user may send signals.
 //!
-//! Reading order: `connector.rs` and `connection.rs`, `signals.rs`, `unit.rs` (properties), `drop_ins.rs`,
-//! `unit_files.rs`, `jobs.rs`, `own_change_filter.rs`, `fault.rs`.
+//! Reading order: `connector.rs` and `connection.rs`, `signals.rs`, `unit.rs` (properties), `facts.rs` (properties that
+//! others receive), `drop_ins.rs`, `unit_files.rs`, `jobs.rs`, `own_change_filter.rs`, `fault.rs`.
 
 mod connection;
 mod connector;

@@ -2,6 +2,8 @@
 //!
 //! dpkg-divert(1) changes the table; /var/lib/dpkg/diversions is read and watched. A refresh has no meaning. A removal
 //! ends the diversion and gives the file of the package its name back.
+//!
+//! Reading order: this file, `table.rs` (the list of diversions).
 
 mod table;
 

@@ -1,6 +1,8 @@
 //! `replace`: every match of a regular expression in a text file is replaced.
 //!
 //! The replaced text is not kept: a removal from the graph changes nothing, and `undo` restores the whole file.
+//!
+//! Reading order: this file, `template.rs` (the replacement).
 
 use crate::escape::short;
 use crate::failure::Failure;

@@ -6,7 +6,7 @@
 //! started the unit.
 //!
 //! Reading order: `declare.rs` (the fields), `name.rs` (unit names), `check.rs`, `flapping.rs`, `apply.rs`,
-//! `sent.rs`.
+//! `restore.rs` (history and undo), `sent.rs`.
 
 mod apply;
 mod check;

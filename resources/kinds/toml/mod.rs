@@ -1,4 +1,6 @@
 //! `toml`: one value of a TOML file.
+//!
+//! Reading order: this file, `editor.rs`.
 
 mod editor;
 

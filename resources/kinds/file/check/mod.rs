@@ -2,7 +2,8 @@
 //!
 //! The folder changes nothing on the host.
 //!
-//! Reading order: `steps`, `compare`, `end_state`, `plan`, `diff`; then the digests and caches of copies.
+//! Reading order: `steps`, `compare`, `end_state`, `plan`, `diff`; then the digests and caches of copies:
+//! `copy_digest`, `equality_cache`, `loss_digest`.
 
 pub(in crate::kinds::file) mod compare;
 pub(in crate::kinds::file) mod copy_digest;
