@@ -14,7 +14,7 @@ const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/guide");
 /// Pages whose commands other tests run, each with the test.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("install.md", "tests/packages/run: the deb and the repository, not the static tarball"),
-    ("many-hosts.md", "tests/world: the roles of etcd and the bundles"),
+    ("many-hosts.md", "tests/world: etcd/security.rs (the roles), hosts/deploys.rs (the bundle)"),
     ("secrets-in-git.md", "tests/hosts/secrets_in_git.rs"),
 ];
 

@@ -2,7 +2,7 @@
 
 use super::site::Site;
 use std::io::{BufRead as _, BufReader};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::process::{Command, Stdio};
 
 fn openssl(site: &Site, words: &[&str]) {
@@ -24,6 +24,12 @@ fn site_of(hosts: &[&str], graph: &str) -> Site {
         &["pkey", "-in", "$SITE/key.pem", "-pubout", "-out", "$SITE/trusted/deploy.pub"],
     );
     std::fs::create_dir(site.path("graph")).unwrap();
+    start(&mut site, hosts, graph);
+    site
+}
+
+/// Starts hosts with this setting `graph`, and waits until each of them is converged.
+fn start(site: &mut Site, hosts: &[&str], graph: &str) {
     for host in hosts {
         // The first graph stands where the bundles will lie.
         let bundles = site.path(host).join("state/bundles/first");
@@ -39,9 +45,8 @@ fn site_of(hosts: &[&str], graph: &str) -> Site {
     }
     site.wait_until("all hosts are seen", || {
         let number = hosts.len();
-        site.ask("a", &["fleet"]).1.contains(&format!("{number} of {number} hosts converged"))
+        site.ask(hosts[0], &["fleet"]).1.contains(&format!("{number} of {number} hosts converged"))
     });
-    site
 }
 
 fn make(site: &Site, content: &str, sequence: &str, more: &[&str]) -> String {
@@ -59,6 +64,74 @@ fn make(site: &Site, content: &str, sequence: &str, more: &[&str]) -> String {
     let made = command.output().unwrap();
     assert!(made.status.success(), "{made:?}");
     output
+}
+
+/// Returns the commands of the guide that make a key, and those that deploy a bundle.
+fn commands_of_the_guide() -> (String, String) {
+    let page = std::fs::read_to_string("docs/guide/many-hosts.md").unwrap();
+    let blocks = page.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let block = blocks.into_iter().find(|block| block.contains("steadfast deploy"));
+    let block = block.expect("the commands of the page");
+    let (key, deploy) = block.split_once("\n\n").expect("two parts");
+    (key.to_owned(), deploy.to_owned())
+}
+
+/// Writes a program of the site's folder `bin`.
+fn program(site: &Site, name: &str, script: &str) {
+    let path = site.path("bin").join(name);
+    std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Runs commands of the guide in the site's folder, with the programs of the folder `bin`.
+fn run_commands(site: &Site, commands: &str) -> String {
+    let search =
+        format!("{}:{}", site.path("bin").display(), std::env::var("PATH").unwrap_or_default());
+    let mut shell = Command::new("sh");
+    shell.args(["-euc", commands]).current_dir(site.path("")).env("PATH", search);
+    let output = shell.stdin(Stdio::null()).output().unwrap();
+    let text = [&output.stdout[..], &output.stderr[..]].concat();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    assert!(output.status.success(), "{commands}\n{text}");
+    text
+}
+
+/// The commands of docs/guide/many-hosts.md deploy a bundle as they are printed there, except the cluster, the time of
+/// the splay, and the way to the server of the bundles.
+#[test]
+fn the_commands_of_the_guide_deploy_a_bundle() {
+    let mut site = Site::with_file();
+    let (key, deploy) = commands_of_the_guide();
+    std::fs::create_dir(site.path("bin")).unwrap();
+    let settings = site.path("web1/steadfast.yaml").display().to_string();
+    let binary = env!("CARGO_BIN_EXE_steadfast");
+    let with_settings = format!(
+        "verb=$1; shift\ncase $verb in deploy) set -- \"$@\" --config {settings} ;; esac\nexec {binary} \"$verb\" \"$@\""
+    );
+    program(&site, "steadfast", &with_settings);
+    let bundles = site.path("bundles").display().to_string();
+    program(
+        &site,
+        "scp",
+        &format!("[ \"$2\" = deploy.example.org:/srv/bundles/ ]\nexec cp \"$1\" {bundles}/"),
+    );
+    run_commands(&site, &key);
+    std::fs::copy(site.path("deploy.pub"), site.path("trusted/deploy.pub")).unwrap();
+    start(&mut site, &["web1", "web2"], "state/bundles/current");
+    std::fs::create_dir(site.path("site")).unwrap();
+    let target = site.path("target").display().to_string();
+    let graph = format!(
+        "graph: site\nresources:\n  exec:\n  - {{name: mark, shell: /bin/sh, cmd: 'echo x >> {target}'}}\n"
+    );
+    site.write("site/site.yaml", &graph);
+    for printed in ["--cluster prod", "--splay 5m", "--sequence 42"] {
+        assert!(deploy.contains(printed), "{printed}: {deploy}");
+    }
+    let deploy = deploy.replace("--cluster prod", "--cluster local").replace("5m", "1s");
+    let text = run_commands(&site, &deploy);
+    assert!(text.contains("2 hosts run sequence 42"), "{text}");
+    assert_eq!(site.read("target"), "x\nx\n");
+    assert!(site.path("bundles/site-42.tar").is_file());
 }
 
 #[test]
