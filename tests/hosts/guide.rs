@@ -11,12 +11,19 @@ use std::process::Command;
 /// The folder of the pages.
 const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/guide");
 
-/// Pages whose commands other tests run, each with the test.
-const ELSEWHERE: &[(&str, &str)] = &[
-    ("install.md", "tests/packages/run: the deb and the repository, not the static tarball"),
-    ("many-hosts.md", "tests/world: etcd/security.rs (the roles), hosts/deploys.rs (the bundle)"),
-    ("secrets-in-git.md", "tests/hosts/secrets_in_git.rs"),
+/// Blocks of other pages, by their first words, each with the test that runs its commands.
+const ELSEWHERE: &[(&str, &str, &str)] = &[
+    ("install.md", "sha256sum --check", "tests/packages/run installs the deb, without the sums"),
+    ("install.md", "curl -O", "tests/packages/run, with a repository in a folder"),
+    ("install.md", "tar -xzf", "no test: docs/gaps.md, the static tarball"),
+    ("install.md", "steadfast --version", "operating.md: the doctor"),
+    ("many-hosts.md", "etcd --name", "tests/world/etcd/cluster.rs, with addresses of the test"),
+    ("many-hosts.md", "P=/steadfast", "tests/world/etcd/security.rs"),
+    ("many-hosts.md", "openssl genpkey", "tests/world/hosts/deploys.rs"),
 ];
+
+/// Pages that another test runs as a whole, each with the test.
+const WHOLE: &[(&str, &str)] = &[("secrets-in-git.md", "tests/hosts/secrets_in_git.rs")];
 
 /// Pages whose commands this file runs.
 const HERE: [&str; 4] = ["first-success.md", "tutorial.md", "operating.md", "metrics.md"];
@@ -40,14 +47,27 @@ pub(crate) fn blocks(page: &str) -> Vec<Block> {
         .collect()
 }
 
-/// Each page with commands is run here or elsewhere, so that a new page cannot be forgotten.
+/// Each block of commands is run here or elsewhere, so that a new page or block cannot be forgotten.
 #[test]
 fn each_page_with_commands_is_run() {
+    let mut known = 0;
     for entry in std::fs::read_dir(GUIDE).expect("docs/guide") {
         let name = entry.expect("an entry").file_name().into_string().expect("a name");
-        let has_commands = blocks(&name).iter().any(|block| block.language == "sh");
-        let is_known = HERE.contains(&&*name) || ELSEWHERE.iter().any(|(page, _)| *page == name);
-        assert_eq!(has_commands, is_known, "{name}: expected a test of its commands");
+        let commands = blocks(&name).into_iter().filter(|block| block.language == "sh");
+        let is_run = HERE.contains(&&*name) || WHOLE.iter().any(|(page, _)| *page == name);
+        for block in commands.filter(|_| !is_run) {
+            let is_known = |(page, start, _): &&(&str, &str, &str)| {
+                *page == name && block.text.starts_with(start)
+            };
+            let rows = ELSEWHERE.iter().filter(is_known).count();
+            assert_eq!(rows, 1, "{name}: expected a test of the commands {}", block.text);
+            known += rows;
+        }
+    }
+    assert_eq!(known, ELSEWHERE.len(), "a row of ELSEWHERE has no block");
+    let pages = HERE.iter().copied().chain(WHOLE.iter().map(|(page, _)| *page));
+    for page in pages {
+        assert!(blocks(page).iter().any(|block| block.language == "sh"), "{page}: no commands");
     }
 }
 
