@@ -206,3 +206,21 @@ fn held_changes_are_not_announced() {
     host.wait_until("it is put back", || host.read("b") == "x");
     assert!(!host.exists("a"));
 }
+
+/// E-10: the operator's retry ends the wait for the next try.
+#[test]
+fn a_retry_ends_the_delay() {
+    let host = Host::with(
+        r#"
+graph: delayed
+resources:
+  exec:
+  - {name: late, args: [test, -e, $DIR/ok], meta: {retry: -1, delay: 3h, delay_max: 3h}}
+"#,
+    );
+    let daemon = host.run(&[]);
+    daemon.wait_for_of("retrying", "exec[late]");
+    host.write("ok", "");
+    host.ask_daemon(&["retry", "exec[late]"]).exits(0);
+    daemon.wait_for("converged");
+}

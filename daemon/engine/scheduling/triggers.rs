@@ -85,12 +85,16 @@ impl Engine {
         self.touch(id);
     }
 
-    /// Handles the operator's request for a run: the budget is refilled, contention ends, and a vertex that runs only
-    /// once runs again.
+    /// Handles the operator's request for a run: the budget is refilled, contention and the delay of a retry end, and a
+    /// vertex that runs only once runs again.
     pub(crate) fn retry_now(&mut self, id: VertexId) {
         self.end_contention(id);
         let Some(vertex) = self.vertex_mut(id) else { return };
         vertex.retries = 0;
+        if let Phase::Delayed(at) = vertex.phase {
+            vertex.phase = Phase::Resting;
+            self.timers.clear(at, id, Timer::Retry);
+        }
         self.attempt(id);
         self.mark(id, Causes::OPERATOR);
     }

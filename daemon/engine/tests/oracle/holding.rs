@@ -170,7 +170,7 @@ impl Books {
     pub(super) fn retry_now(&mut self, id: VertexId) {
         self.forget_contention(id);
         if let Some(vertex) = self.vertices.get_mut(&id) {
-            if vertex.phase == Phase::Operator {
+            if matches!(vertex.phase, Phase::Operator | Phase::Delayed(_)) {
                 vertex.phase = Phase::Rest;
             }
             (vertex.asked, vertex.asked_surely) = (true, true);
