@@ -11,6 +11,7 @@ use crate::facts::changed_facts;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
+use steadfast_resources::ResourceId;
 
 /// The number of changes of the graph within [`CONTENTION`] that one input may cause.
 const MOST_CHANGES: usize = 5;
@@ -85,6 +86,23 @@ impl LiveInputs {
     /// Returns true if the graph uses a probe.
     fn uses_probe(&self, name: &str) -> bool {
         self.used.probes.contains(name)
+    }
+
+    /// Drops the answers of probes that are inactive: they answer no more, and a restart would not have them. Returns
+    /// true if there was one.
+    pub(crate) fn forget_answers<'a>(&mut self, inactive: impl Iterator<Item = &'a str>) -> bool {
+        let mut has_dropped = false;
+        for id in inactive.filter_map(ResourceId::parse).filter(|id| id.kind == "probe") {
+            let name = match id.instance {
+                "" => id.name.to_owned(),
+                instance => format!("{instance}/{}", id.name),
+            };
+            if self.probes.contains_key(&name) {
+                Arc::make_mut(&mut self.probes).remove(&name);
+                has_dropped = true;
+            }
+        }
+        has_dropped
     }
 
     /// Returns true if an input is contended, so that its end must be noticed.

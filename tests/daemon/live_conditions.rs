@@ -406,3 +406,28 @@ fn a_stop_after_a_reload_stores_the_graph() {
     daemon.wait_for("converged");
     assert_eq!(host.read("a"), "two");
 }
+
+/// A probe that became inactive answers no more: what uses it waits, as it would after a restart.
+#[test]
+fn an_inactive_probe_has_no_answer() {
+    let host = Host::with(
+        r#"
+graph: chain
+resources:
+  probe:
+  - {name: outer, cmd: [cat, $DIR/switch], type: bool, watchfiles: [$DIR/switch]}
+  - {name: inner, when: probe.outer, cmd: [echo, deep]}
+  file:
+  - {name: on, when: 'probe.inner == "deep"', path: $DIR/on, content: "on\n"}
+"#,
+    );
+    host.write("switch", "true\n");
+    let _daemon = run(&host);
+    host.wait_until("the file follows both answers", || host.exists("on"));
+    host.write("switch", "false\n");
+    host.wait_until("the file waits for the inner probe", || {
+        status(&host)["inactive"].to_string().contains("unknown until probe[inner]")
+    });
+    host.write("switch", "true\n");
+    host.wait_until("both are active again", || status(&host)["inactive"] == serde_json::json!([]));
+}

@@ -26,6 +26,8 @@ struct DeliveredGraph {
     shape: u64,
     inactive: Arc<[Inactive]>,
     files: Arc<[PathBuf]>,
+    /// An answer was dropped because its probe is inactive: the texts are expanded once more.
+    must_expand: bool,
     /// The last expansion failed: the next valid graph is delivered also if it is equal, which ends the rejection.
     is_rejected: bool,
 }
@@ -34,6 +36,8 @@ impl DeliveredGraph {
     fn take_inactive(&mut self, graph: &LoadedGraph) {
         self.inactive = graph.inactive.clone().into();
         self.files = graph.files.clone().into();
+        let inactive = graph.inactive.iter().map(|it| it.identity.as_ref());
+        self.must_expand |= self.inputs.forget_answers(inactive);
     }
 }
 
@@ -92,6 +96,15 @@ impl LiveGraph {
         }
         current.shape = graph.shape();
         current.take_inactive(graph);
+        self.wake_if_needed(&current);
+    }
+
+    /// Wakes the worker for another expansion.
+    fn wake_if_needed(&self, current: &DeliveredGraph) {
+        if current.must_expand {
+            self.answer_counts.0.fetch_add(1, Ordering::SeqCst);
+            self.wake.notify_one();
+        }
     }
 
     /// Notes the driver's decision about a delivered graph.
@@ -158,7 +171,8 @@ impl LiveGraph {
         let now = self.began.elapsed();
         let answers = std::mem::take(&mut *lock(&self.answers));
         let mut current = lock(&self.current);
-        let mut is_needed = collected.is_some_and(|facts| current.inputs.take_facts(now, facts));
+        let mut is_needed = std::mem::take(&mut current.must_expand);
+        is_needed |= collected.is_some_and(|facts| current.inputs.take_facts(now, facts));
         for (probe, value) in answers {
             is_needed |= current.inputs.take_answer(now, &probe, value);
         }
@@ -174,6 +188,7 @@ impl LiveGraph {
         if let Some(graph) = graph {
             current.inputs.take_names(&graph.used);
             current.take_inactive(graph);
+            self.wake_if_needed(&current);
         }
         let names = current.inputs.end_expansion(self.began.elapsed(), differs);
         (differs, names.join(", "))
