@@ -6,6 +6,7 @@
 
 use super::Driver;
 use crate::config::{Gate, Vertex};
+use crate::driver::runs::ActiveRun;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -107,13 +108,16 @@ impl Driver {
             };
             self.runs.active.values().map(|run| run.vertex).filter(is_closed).collect()
         };
-        for run in self.runs.active.values().filter(|run| run.begun && closed.contains(&run.vertex))
-        {
+        let is_closed = |run: &&mut ActiveRun| run.begun && closed.contains(&run.vertex);
+        for run in self.runs.active.values_mut().filter(is_closed) {
             tracing::warn!(
                 event = "permit_lost",
                 "{}: the permit of the world has ended: the run is interrupted",
                 run.identity
             );
+            let what = "the permit of the world has ended: the run was interrupted";
+            let failure = Failure::new(what).hint("it runs again when the permit is granted again");
+            run.failure = Some(failure.passing());
             run.cancel.cancel();
         }
     }

@@ -53,8 +53,7 @@ pub struct Collection {
     /// The collections of the graph; none before the first graph.
     #[serde(skip)]
     selectors: Option<Arc<[CollectionSelector]>>,
-    /// The revision of the last view that was merged.
-    #[serde(skip)]
+    /// The revision of the last view that was merged, in any session: an older one is not believed.
     revision: u64,
     #[serde(skip)]
     is_begun: bool,
@@ -138,6 +137,10 @@ impl Collection {
         takes_all: bool,
     ) -> bool {
         let now = self.clock.read(clocks);
+        // An emptied or restored world begins with a lower revision: only an operator lets exports vanish with it.
+        if seen.revision < self.revision && !takes_all {
+            return false;
+        }
         let is_due = self.waits_until.is_some_and(|until| until <= now);
         if self.is_begun && seen.revision == self.revision && !is_due && !takes_all {
             return false;
@@ -345,6 +348,22 @@ mod tests {
             view.entries.insert(key, entry);
         }
         view
+    }
+
+    /// A world that was emptied while this host was off has a lower revision: nothing vanishes without an operator.
+    #[test]
+    fn an_emptied_world_is_not_believed() {
+        let mut collection = store(&["*"]);
+        let clocks = HostClocks { unix: 10, boot: "b".to_owned(), since_boot: 1 };
+        assert!(collection.update((&view(0..30), &RangeView::default()), (&clocks, WEEK), false));
+        let text = serde_json::to_string(&collection).unwrap();
+        let mut collection: Collection = serde_json::from_str(&text).unwrap();
+        collection.set_selectors(store(&["*"]).selectors);
+        let emptied = RangeView { revision: 1, ..RangeView::default() };
+        assert!(!collection.update((&emptied, &RangeView::default()), (&clocks, WEEK), false));
+        assert_eq!(collection.exports().count(), 30);
+        assert!(collection.update((&emptied, &RangeView::default()), (&clocks, WEEK), true));
+        assert_eq!(collection.exports().count(), 0, "an operator allows it");
     }
 
     /// A stale read, a wrong deployment or an emptied world removes at most a tenth in an hour.

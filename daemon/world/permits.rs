@@ -23,12 +23,12 @@ pub struct Holders {
     pub holding: Vec<(String, u64)>,
     /// The keys of the tickets that wait, in their order.
     pub waiting: Vec<String>,
-    /// The limit: the smallest size among all tickets.
+    /// The smallest size among all tickets: the limit of further grants.
     pub size: u32,
 }
 
-/// Returns the holders and the waiters of a range of tickets. A ticket that cannot be read counts as one of size 1: it
-/// may belong to a newer version.
+/// Returns the holders and the waiters of a range of tickets. A ticket holds if fewer tickets came before it than it
+/// and each of these allows. A ticket that cannot be read counts as one of size 1: it may belong to a newer version.
 #[must_use]
 pub fn judge_tickets<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Holders {
     let mut tickets: Vec<(u64, &str, u32)> = entries
@@ -42,8 +42,11 @@ pub fn judge_tickets<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Holder
     tickets.sort_unstable();
     let size = tickets.iter().map(|(_, _, size)| *size).min().unwrap_or(1);
     let mut holders = Holders { size, ..Holders::default() };
-    for (at, (token, key, _)) in tickets.into_iter().enumerate() {
-        if at < size as usize {
+    let mut limit = u32::MAX;
+    for (at, (token, key, own)) in tickets.into_iter().enumerate() {
+        // A ticket obeys its own size and those before it: a smaller size that comes later ends no run.
+        limit = limit.min(own);
+        if at < limit as usize {
             holders.holding.push((key.to_owned(), token));
         } else {
             holders.waiting.push(key.to_owned());
@@ -78,6 +81,12 @@ mod tests {
         assert_eq!((holders.token_of("c"), holders.token_of("a")), (Some(7), None));
         let all = [ticket("c", 7, 2), ticket("a", 9, 1), ticket("b", 3, 2)];
         let holders = judge_tickets(&all);
-        assert_eq!((holders.holding.len(), holders.size), (1, 1));
+        assert_eq!((holders.waiting.as_slice(), holders.size), (["a".to_owned()].as_slice(), 1));
+        let all = [ticket("c", 7, 1), ticket("a", 9, 2), ticket("b", 3, 2)];
+        assert_eq!(
+            judge_tickets(&all).holding,
+            [("b".to_owned(), 3)],
+            "a smaller size comes first"
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Finding;
 use crate::config::{Rejected, Settings, WorldBackend};
-use crate::workers::{host_name, open_world};
+use crate::workers::{host_name, open_existing_world};
 use crate::world::World;
 use std::path::Path;
 use std::time::Duration;
@@ -39,7 +39,7 @@ pub(super) async fn look(
         }
     }
     let host = host_name(world_settings);
-    let found = match open_world(world_settings, state_directory) {
+    let found = match open_existing_world(world_settings, state_directory) {
         Ok(world) => {
             let key = crate::world::keys::host_status(&host);
             match tokio::time::timeout(PATIENCE, world.get(&key)).await {

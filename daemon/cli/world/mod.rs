@@ -12,7 +12,7 @@ use super::args::WorldOf;
 use super::exit::Exit;
 use super::{output, settings, state_dir};
 use crate::config::WorldSettings;
-use crate::workers::open_world;
+use crate::workers::open_existing_world;
 use crate::world::{World, WorldError};
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +41,7 @@ where
     let directory = state_dir::directory(directory.as_deref());
     let world_settings = settings.world.unwrap_or_default();
     super::on_runtime(|runtime| {
-        let opened = open_world(&world_settings, &directory);
+        let opened = open_existing_world(&world_settings, &directory);
         let done = match opened {
             Ok(world) => runtime.block_on(command(world, world_settings)),
             Err(error) => Err(error),

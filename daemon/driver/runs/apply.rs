@@ -129,8 +129,12 @@ impl Driver {
         }
         let limit = self.graph.get(live.vertex).and_then(Vertex::timeout);
         let limit = limit.map_or_else(String::new, |t| format!(" of {} ms", t.as_millis()));
-        let failure = Failure::new(format!("the run exceeded its timeout{limit}"))
-            .hint("`meta: { timeout: MS }` sets the timeout of a run");
+        let timeout = || {
+            Failure::new(format!("the run exceeded its timeout{limit}"))
+                .hint("`meta: { timeout: MS }` sets the timeout of a run")
+        };
+        // A run whose permit has ended is cancelled, too, and has its reason.
+        let failure = live.failure.clone().unwrap_or_else(timeout);
         live.failure = Some(failure.clone());
         let id = live.vertex;
         for id in self.runs.concerned(self.graph.groups(), id) {

@@ -14,7 +14,7 @@ const DATABASE: &str = "world.sqlite";
 ///
 /// # Errors
 /// The failure of an embedded world.
-pub fn open_world(
+pub(super) fn open_world(
     settings: &WorldSettings,
     state_directory: &Path,
 ) -> Result<Arc<dyn World>, WorldError> {
@@ -40,6 +40,26 @@ pub fn open_world(
             return Err(WorldError::Invalid("this build has no etcd".to_owned()));
         }
     })
+}
+
+/// Opens the world of some settings for a command, which must not make a world of its own.
+///
+/// # Errors
+/// As [`open_world`], and [`WorldError::Unavailable`] for a database that does not exist.
+pub fn open_existing_world(
+    settings: &WorldSettings,
+    state_directory: &Path,
+) -> Result<Arc<dyn World>, WorldError> {
+    let path = match &settings.backend {
+        WorldBackend::Embedded => Some(state_directory.join(DATABASE)),
+        WorldBackend::File(path) => Some(path.clone()),
+        _ => None,
+    };
+    if let Some(path) = path.filter(|path| !path.exists()) {
+        let what = format!("{} does not exist; a daemon makes it", path.display());
+        return Err(WorldError::Unavailable(what));
+    }
+    open_world(settings, state_directory)
 }
 
 /// Rejects, for root, a world in which another user could write: its values become the content of files (S-11).

@@ -238,10 +238,24 @@ impl Generation {
             rejected: None,
             running: self.last.running.clone(),
         };
-        let directory = self.state_directory.clone();
-        let (previous, stored) = (directory.join(FOLDER).join("current"), run.clone());
-        let before = std::fs::read_link(&previous).ok();
-        let place = tokio::task::spawn_blocking(move || place_bundle(&directory, &bundle, &stored));
+        let folder = self.state_directory.join(FOLDER);
+        let before = std::fs::read_link(&expected).ok();
+        let name = folder_of(run.sequence, &run.digest);
+        let place = folder.join(&name);
+        let unpacked = tokio::task::spawn_blocking(move || unpack(&bundle, &place));
+        unpacked.await.map_err(BundleFailure::Panicked)??;
+        // The running graph reads its sources through the link, which leads on to them for a graph that is rejected.
+        if let Err(why) = shared.graph.check_instead(&expected, &folder.join(&name)).await {
+            self.last = LastRun { rejected: Some(why.to_string()), ..run };
+            self.store_last().await?;
+            self.remove_old().await;
+            return Err(why.into());
+        }
+        let (directory, stored) = (self.state_directory.clone(), run.clone());
+        let place = tokio::task::spawn_blocking(move || {
+            store_last(&directory, &stored)?;
+            switch_link(&directory.join(FOLDER), Path::new(&name))
+        });
         place.await.map_err(BundleFailure::Panicked)??;
         // The sequence counts from here on: an interrupted start must not run the bundle twice.
         self.last = run;
@@ -254,6 +268,7 @@ impl Generation {
                 host.set_sequence(self.last.sequence, self.last.digest.clone());
                 self.last.running = Some((self.last.sequence, self.last.digest.clone()));
                 self.store_last().await?;
+                self.remove_old().await;
                 tracing::info!(event = "bundle", "the bundle {} runs", self.last.sequence);
                 Ok(())
             }
@@ -274,6 +289,15 @@ impl Generation {
     /// Returns the manifest that was tried last.
     pub(super) fn tried_manifest(&self) -> String {
         self.tried.as_ref().map(|(manifest, _)| manifest.clone()).unwrap_or_default()
+    }
+
+    /// Removes old unpacked bundles.
+    async fn remove_old(&self) {
+        let folder = self.state_directory.join(FOLDER);
+        let running =
+            self.last.running.as_ref().map(|(sequence, digest)| folder_of(*sequence, digest));
+        let removed = tokio::task::spawn_blocking(move || remove_old(&folder, running.as_deref()));
+        drop(removed.await);
     }
 
     /// Stores the last run: a restart must not run a bundle twice.
@@ -337,19 +361,12 @@ async fn fetch_bundle(from: &str, file: &str) -> Result<Vec<u8>, BundleFailure> 
     tokio::task::spawn_blocking(read).await.map_err(BundleFailure::Panicked)?
 }
 
-/// Unpacks a bundle, records its sequence, and makes `current` lead to it.
-fn place_bundle(directory: &Path, bundle: &Bundle, run: &LastRun) -> io::Result<()> {
-    let folder = directory.join(FOLDER);
-    let name = folder_of(bundle.manifest.sequence, &bundle.digest);
-    let place = folder.join(&name);
+/// Unpacks a bundle at a place, anew.
+fn unpack(bundle: &Bundle, place: &Path) -> io::Result<()> {
     if place.exists() {
-        std::fs::remove_dir_all(&place)?;
+        std::fs::remove_dir_all(place)?;
     }
-    bundle::unpack_bundle(bundle, &place)?;
-    store_last(directory, run)?;
-    switch_link(&folder, Path::new(&name))?;
-    remove_old(&folder, &name);
-    Ok(())
+    bundle::unpack_bundle(bundle, place)
 }
 
 /// Makes `current` lead to a folder, in one step.
@@ -360,13 +377,15 @@ fn switch_link(folder: &Path, to: &Path) -> io::Result<()> {
     std::fs::rename(&new, folder.join("current"))
 }
 
-/// Removes all unpacked bundles except the last three.
-fn remove_old(folder: &Path, current: &str) {
+/// Removes all unpacked bundles except the last two, the running one, and the one to which `current` leads.
+fn remove_old(folder: &Path, running: Option<&str>) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
+    let target = std::fs::read_link(folder.join("current")).unwrap_or_default();
+    let is_used = |name: &str| running == Some(name) || target == Path::new(name);
     let sequence = |name: &str| name.split('-').next().and_then(|text| text.parse::<u64>().ok());
     let mut names: Vec<String> = entries
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|name| sequence(name).is_some() && name != current)
+        .filter(|name| sequence(name).is_some() && !is_used(name))
         .collect();
     names.sort_by_key(|name| std::cmp::Reverse(sequence(name)));
     for name in names.into_iter().skip(2) {

@@ -17,7 +17,7 @@ mod publisher;
 mod tickets;
 
 pub use collection::stored_exports;
-pub use connection::{host_name, open_world};
+pub use connection::{host_name, open_existing_world};
 pub use direct::with_direct_world;
 
 use crate::api::event_data::Reason;

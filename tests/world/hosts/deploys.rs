@@ -179,6 +179,29 @@ fn a_lost_host_runs_the_bundle_when_it_returns() {
     site.wait_until("the host runs the bundle", || site.read("target") == "one\none\n");
 }
 
+/// Rejected bundles change nothing: the running graph goes on to read its own sources, however many are rejected.
+#[test]
+fn rejected_bundles_leave_the_running_one() {
+    let site = site_of(&["a"], "state/bundles/current");
+    let out = site.path("out").display().to_string();
+    let file = format!("resources:\n  file:\n  - {{name: f, path: {out}, source: f.txt}}\n");
+    site.write("graph/file.yaml", &file);
+    for (number, is_right) in
+        [("10", true), ("11", false), ("12", false), ("13", false), ("14", false)]
+    {
+        site.write("graph/f.txt", number);
+        let wrong = if is_right { "" } else { "resources:\n  nokind:\n  - {name: x}\n" };
+        site.write("graph/wrong.yaml", wrong);
+        let bundle = make(&site, number, number, &[]);
+        let (code, text) = site.ask("a", &["deploy", &bundle, "--timeout", "60s"]);
+        assert_eq!(code, i32::from(!is_right), "{text}");
+        assert_eq!(site.read("out"), "10", "{number}");
+    }
+    std::fs::remove_file(site.path("out")).unwrap();
+    site.wait_until("the running graph repairs its file", || site.read("out") == "10");
+    assert!(!site.read("target").contains("11"));
+}
+
 /// A daemon that runs another graph rejects bundles: they would change nothing.
 #[test]
 fn a_bundle_beside_another_graph_is_rejected() {

@@ -3,8 +3,9 @@
 //! A loaded graph is a value for the driver; no worker is restarted for a new graph. A rejected graph must never
 //! replace the running one. Reading order: this file, `deliver` (the delivery to the driver), `settings` (the settings
 //! that a reload reads too), `latest_graph` (in memory) and `stored` (in the state directory), `watch` (the watch of
-//! the files), `live` (facts and probes that change).
+//! the files), `live` (facts and probes that change), `check_instead` (the check of a bundle).
 
+mod check_instead;
 mod deliver;
 mod latest_graph;
 mod live;
