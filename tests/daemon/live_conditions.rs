@@ -397,7 +397,7 @@ fn a_stop_after_a_reload_stores_the_graph() {
     let host = Host::with(&graph("one"));
     let mut daemon = host.run(&[]);
     daemon.wait_for("converged");
-    host.write("graph.yaml", &host.full(&graph("two")));
+    host.write("graph.yaml", host.full(&graph("two")));
     host.ask_daemon(&["reload"]).exits(0);
     host.ask_daemon(&["stop"]).exits(0);
     assert_eq!(daemon.ends(), 0);

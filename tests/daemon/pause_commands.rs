@@ -211,12 +211,12 @@ fn held_changes_are_not_announced() {
 #[test]
 fn a_retry_ends_the_delay() {
     let host = Host::with(
-        r#"
+        r"
 graph: delayed
 resources:
   exec:
   - {name: late, args: [test, -e, $DIR/ok], meta: {retry: -1, delay: 3h, delay_max: 3h}}
-"#,
+",
     );
     let daemon = host.run(&[]);
     daemon.wait_for_of("retrying", "exec[late]");

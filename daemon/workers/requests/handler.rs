@@ -232,13 +232,13 @@ impl DaemonRequestHandler {
 
     /// Returns the status of the host and of the daemon.
     async fn status(&self, limit: usize, caller: Principal) -> Result<Status, Reply> {
-        let had_unused = self.shared.graph.has_unused_answers();
+        let before = self.shared.graph.has_unused_answers();
         let mut found = match self.of_driver(|to| Query::Status(limit, to)).await {
             Err(_) if self.is_starting() => Status::starting(),
             found => found?,
         };
-        let has_unused = had_unused || self.shared.graph.has_unused_answers();
-        if has_unused && found.verdict == HostStatus::Converged {
+        let is_behind = before || self.shared.graph.has_unused_answers();
+        if is_behind && found.verdict == HostStatus::Converged {
             found.verdict = HostStatus::Converging;
         }
         let graph = self.shared.graph.first_path();

@@ -108,7 +108,7 @@ fn a_new_directory_with_a_list_inherits_none() {
     ] {
         let path = dir.path().join(name);
         let given: Vec<(&str, &str)> = fields;
-        made(&host, &file(&format!("{}/", path.display()), &given));
+        made(&host, &file(format!("{}/", path.display()), &given));
         let list = acl_of(&path);
         assert_eq!(list.contains("user:daemon"), inherits, "{name}: {list}");
     }
