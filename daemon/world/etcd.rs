@@ -424,7 +424,9 @@ impl World for EtcdWorld {
             };
             // The time of an ended lease is -1.
             let seconds = self.call(true, ask).await?.ttl();
-            u64::try_from(seconds).map(Duration::from_secs).map_err(|_| WorldError::LeaseEnded)
+            u64::try_from(seconds)
+                .map(Duration::from_secs)
+                .map_err(|_negative| WorldError::LeaseEnded)
         })
     }
 
