@@ -45,7 +45,8 @@ pub(super) fn open_world(
 /// Opens the world of some settings for a command, which must not make a world of its own.
 ///
 /// # Errors
-/// As [`open_world`], and [`WorldError::Unavailable`] for a database that does not exist.
+/// [`WorldError::Unavailable`] for a database that does not exist; another one for a world that another user can
+/// change, or that cannot be opened.
 pub fn open_existing_world(
     settings: &WorldSettings,
     state_directory: &Path,
