@@ -125,10 +125,10 @@ fn give(given: &mut FieldValues, (field, part): (&'static FieldSpec, Part), scal
 /// The inactive resources that senders can be, as one round of `defer_receivers` finds them.
 #[derive(Default)]
 struct InactiveSenders {
-    /// Those that an answer of a probe may make active: a default in place of their value would change the host at
-    /// each start.
+    /// The inactive resources that an answer of a probe may make active. A default in place of their value would
+    /// change the host at each start.
     waiting: HashSet<String>,
-    /// The others.
+    /// The inactive resources that no answer of a probe makes active.
     other: HashSet<String>,
 }
 

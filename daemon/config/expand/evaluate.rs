@@ -40,7 +40,7 @@ pub(super) struct Vars {
     pub(super) root: Root,
     /// The variables that wait for a probe, with the probe.
     pub(super) unknown: BTreeMap<String, String>,
-    /// Those of them that are maps with known parts, which the root has.
+    /// The waiting variables that are maps with known parts; the root has the known parts.
     pub(super) partial: BTreeSet<String>,
     /// The variables that use a probe.
     pub(super) from_probes: BTreeSet<String>,

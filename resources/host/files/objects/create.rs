@@ -27,9 +27,9 @@ const HANDS_GROUP_DOWN: u32 = 0o2000;
 /// The access lists of a new directory, which it has before it gets its name.
 #[derive(Clone, Copy, Debug)]
 pub enum NewLists<'a> {
-    /// Those that the directory above passes on.
+    /// The attributes that the directory above passes on.
     Inherited,
-    /// None: a declared list follows.
+    /// No attributes: a declared list follows.
     None,
     /// Recorded attributes, with the lists among them.
     Recorded(&'a [(Vec<u8>, Vec<u8>)]),
