@@ -180,7 +180,7 @@ fn the_laws_hold_for_the_kinds_of_the_kernel() {
     // H5: an apply that is killed converges at the next run.
     for seconds in ["0.3", "0.8", "1.5", "3"] {
         machine.run(&format!(
-            "steadfast apply --yes {GRAPH} >/dev/null 2>&1 & sleep {seconds}; kill -9 $!; true"
+            "steadfast apply --yes {GRAPH} >/dev/null 2>&1 & sleep {seconds}; kill -9 $!; wait || true"
         ));
     }
     let apply = format!("steadfast apply --yes --detailed-exitcode {GRAPH}");

@@ -298,7 +298,7 @@ fn broken_objects_come_back() {
     let (host, _before) = prepared();
     for milliseconds in [20, 60, 150, 400] {
         let script = format!(
-            "steadfast apply {GRAPH} >/dev/null 2>&1 & sleep {}; kill -9 $! 2>/dev/null || true",
+            "steadfast apply {GRAPH} >/dev/null 2>&1 & sleep {}; kill -9 $! 2>/dev/null; wait || true",
             f64::from(milliseconds) / 1000.0
         );
         host.run(&["bash", "-c", &script]);
