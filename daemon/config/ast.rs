@@ -90,6 +90,8 @@ pub(super) struct Collect {
     pub(super) set: Vec<(String, String)>,
     /// The folder in which collected files lie.
     pub(super) below: Option<String>,
+    /// The time over which hosts take over a change, in seconds.
+    pub(super) splay: u64,
     pub(super) meta: Option<Box<FieldValues>>,
     pub(super) span: Span,
     pub(super) line: u32,

@@ -298,6 +298,7 @@ mod tests {
         let selector = |it: &&str| CollectionSelector {
             kind: "noop".to_owned(),
             from: vec![(*it).to_owned()],
+            splay: 0,
         };
         let mut collection = Collection::default();
         collection.set_selectors(Some(patterns.iter().map(selector).collect()));

@@ -7,7 +7,7 @@
 //! Reading order: this file (the interface), `keys` (the names of keys), `embedded/`, `folder`, `etcd`, `records` (the
 //! JSON values), `follower` (a view of a range that survives lost watches), `permits` (the rule of semaphores and
 //! rolls), `host_lease`, `tickets` and `permit_guard` (the permits of one host), `selector` and `collection` (the
-//! exports that one host uses), `bundle/` (signed graph folders).
+//! exports that one host uses), `splay`, `bundle/` (signed graph folders).
 
 pub mod bundle;
 pub mod collection;
@@ -22,6 +22,7 @@ pub mod permit_guard;
 pub mod permits;
 pub mod records;
 pub mod selector;
+pub mod splay;
 pub mod tickets;
 
 pub use embedded::{BootClock, EmbeddedWorld, boot_time};

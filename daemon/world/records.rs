@@ -64,9 +64,6 @@ pub struct FleetHostStatus {
     pub since: u64,
 }
 
-/// The longest time over which the hosts of a wave are spread, in seconds. A host counts a longer one as this.
-pub const LONGEST_SPLAY: u64 = 3600;
-
 /// The generation that a host should run (`want/HOST`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Want {

@@ -9,6 +9,8 @@ pub struct CollectionSelector {
     pub kind: String,
     /// Patterns of host names, such as `web*`.
     pub from: Vec<String>,
+    /// The time over which the hosts take over a change of these exports, in seconds.
+    pub splay: u64,
 }
 
 impl CollectionSelector {
@@ -16,7 +18,7 @@ impl CollectionSelector {
     ///
     /// ```
     /// # use steadfast::world::selector::CollectionSelector;
-    /// let selector = CollectionSelector { kind: "file".into(), from: vec!["web*".into()] };
+    /// let selector = CollectionSelector { kind: "file".into(), from: vec!["web*".into()], splay: 0 };
     /// assert!(selector.selects("web1", "file") && !selector.selects("db1", "file"));
     /// ```
     #[must_use]

@@ -4,10 +4,11 @@
 //! must never know a kind or the graph.
 //!
 //! Reading order: `kernel/` (system calls), `files/`, `input_trust.rs` (files that root may read or run),
-//! `process/`, `secrets.rs`, `stat.rs`, `unfinished.rs` (files that others are writing), `tables/`, `systemd/`,
+//! `process/`, `git_command.rs`, `secrets.rs`, `stat.rs`, `unfinished.rs` (files that others are writing), `tables/`, `systemd/`,
 //! `packages/`, `journal.rs`, `world.rs`.
 
 pub mod files;
+mod git_command;
 pub mod input_trust;
 pub mod journal;
 mod kernel;
@@ -21,6 +22,7 @@ pub(crate) mod unfinished;
 pub mod world;
 
 pub use files::Files;
+pub use git_command::git_command;
 pub use kernel::overlay::{Limits, Overlay};
 #[cfg(feature = "simulated-host")]
 pub use kernel::{dispatch as calls, simulated};

@@ -1,7 +1,7 @@
 //! Arguments of the commands for many hosts: `fleet`, `world`, `bundle`, `deploy`.
 
 use crate::config;
-use crate::world::records::LONGEST_SPLAY;
+use crate::world::splay::LONGEST_SPLAY;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 

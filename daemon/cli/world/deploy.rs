@@ -8,7 +8,7 @@ use crate::cli::args::Deploy;
 use crate::cli::exit::Exit;
 use crate::cli::output::{error, plain, print};
 use crate::config::WorldSettings;
-use crate::world::bundle::{Manifest, matches_pattern, peek_manifest};
+use crate::world::bundle::{BundleSource, Manifest, matches_pattern, peek_manifest};
 use crate::world::records::{DeployLease, SCHEMA, Want, read_record, unix_seconds, write_record};
 use crate::world::{Compare, LeaseId, Operation, Transaction, World, WorldError, keys};
 use std::path::Path;
@@ -70,10 +70,10 @@ pub(in crate::cli) fn deploy(args: &Deploy) -> Exit {
 fn publish_file(path: &Path, bytes: &[u8], settings: &WorldSettings) -> Result<String, String> {
     let name = path.file_name().and_then(|name| name.to_str());
     let name = name.ok_or("expected a bundle with a name in UTF-8")?.to_owned();
-    if let Some(folder) = settings.bundles.as_ref().filter(|from| !from.starts_with("https://")) {
-        let to = Path::new(folder).join(&name);
+    if let Some(BundleSource::Folder(folder)) = &settings.bundles {
+        let to = folder.join(&name);
         if std::fs::read(&to).ok().as_deref() != Some(bytes) {
-            let new = Path::new(folder).join(format!(".{name}.new"));
+            let new = folder.join(format!(".{name}.new"));
             let written = std::fs::write(&new, bytes).and_then(|()| std::fs::rename(&new, &to));
             written.map_err(|error| format!("{}: {error}", to.display()))?;
         }

@@ -54,8 +54,11 @@ impl Validator<'_> {
             if self.problems.errors() > errors {
                 continue;
             }
-            let selector =
-                CollectionSelector { kind: collect.kind.clone(), from: collect.from.clone() };
+            let selector = CollectionSelector {
+                kind: collect.kind.clone(),
+                from: collect.from.clone(),
+                splay: collect.splay,
+            };
             let is_asked =
                 |export: &&CollectedExport| selector.selects(&export.host, &export.record.kind);
             for export in known.unwrap_or_default().iter().filter(is_asked) {

@@ -4,10 +4,19 @@ use super::{Entry, Reader};
 use crate::config::ast::{Collect, Export, GraphFile};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
+use crate::world::splay::LONGEST_SPLAY;
 use std::fmt::Display;
-use steadfast_resources::{FieldSpec, ForeignValue};
+use steadfast_resources::{FieldSpec, FieldType, ForeignValue, Value};
 
-const KEYS: [&str; 7] = ["kind", "from", "fields", "set", "below", "pattern", "meta"];
+const KEYS: [&str; 8] = ["kind", "from", "fields", "set", "below", "pattern", "splay", "meta"];
+
+/// The field `splay` of a collection.
+static SPLAY: FieldSpec = FieldSpec::new(
+    "splay",
+    FieldType::Seconds,
+    "time over which the hosts take over a change of the collection",
+)
+.range(0, LONGEST_SPLAY.cast_signed());
 
 impl<'t> Reader<'t, '_> {
     /// Reads `collect`, a list of collections.
@@ -37,6 +46,11 @@ impl<'t> Reader<'t, '_> {
                         has_pattern = true;
                         is_empty = collect.below.as_ref().is_some_and(String::is_empty);
                         self.doubt_pattern(inner, is_empty);
+                    }
+                    "splay" => {
+                        if let Some(Value::Int(splay)) = self.value(&SPLAY, inner, "a collection") {
+                            collect.splay = splay.unsigned_abs();
+                        }
                     }
                     "set" => collect.set.extend(self.set_fields(inner.value, &what)),
                     "meta" => {

@@ -42,6 +42,7 @@ pub(super) fn collect(kinds: &KindSet) -> Value {
                 "set": described("The fields that this host sets; ${host} and ${name} are replaced.", set),
                 "below": described(below, fields::text()),
                 "pattern": described("mgmt's word for `below`, with `fields: [path, content]`.", fields::text()),
+                "splay": described("The time over which hosts take over a change, such as 5m, at most 1h: each host waits for a part of it.", fields::text()),
                 "meta": {"$ref": "#/definitions/meta"},
             },
             "required": ["kind"],

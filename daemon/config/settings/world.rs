@@ -3,6 +3,7 @@
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
 use crate::config::read::{Entry, Reader};
+use crate::world::bundle::BundleSource;
 use crate::world::keys::is_host_name;
 use std::path::PathBuf;
 use steadfast_resources::{FieldSpec, FieldType, Value};
@@ -39,8 +40,8 @@ pub struct WorldSettings {
     pub backend: WorldBackend,
     /// The name of this host; none means the host name of the machine.
     pub host: Option<String>,
-    /// The folder or `https://` address of signed bundles.
-    pub bundles: Option<String>,
+    /// The place of signed bundles.
+    pub bundles: Option<BundleSource>,
     /// The folder of trusted public keys.
     pub trusted: Option<PathBuf>,
     /// The time after which exports of a lost host vanish, in seconds.
@@ -71,7 +72,11 @@ static FIELDS: &[FieldSpec] = &[
         FieldType::Text,
         "name of this host in the world; default: the host name",
     ),
-    FieldSpec::new("bundles", FieldType::Text, "folder or https:// address of signed bundles"),
+    FieldSpec::new(
+        "bundles",
+        FieldType::Text,
+        "place of signed bundles: folder, https:// address, or git+https://REPOSITORY#BRANCH",
+    ),
     FieldSpec::new(
         "trusted",
         FieldType::Text,
@@ -148,15 +153,10 @@ impl<'t> Reader<'t, '_> {
                     }
                     world.host = Some(text);
                 }
-                ("bundles", Value::Text(text)) => {
-                    if text.starts_with("http://") {
-                        let what = "`bundles` should be a folder or an https:// address";
-                        self.refuse_world(inner, what, "plain http shows the graphs to others");
-                    }
-                    let is_address = text.starts_with("https://");
-                    let folder = || base.join(&text).to_string_lossy().into_owned();
-                    world.bundles = Some(if is_address { text.clone() } else { folder() });
-                }
+                ("bundles", Value::Text(text)) => match BundleSource::parse(&text, &base) {
+                    Ok(source) => world.bundles = Some(source),
+                    Err((what, hint)) => self.refuse_world(inner, what, hint),
+                },
                 ("trusted", Value::Text(text)) => world.trusted = Some(base.join(text)),
                 ("gone_after", Value::Int(seconds)) => {
                     world.gone_after = Some(seconds.max(1).unsigned_abs());

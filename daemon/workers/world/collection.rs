@@ -42,12 +42,13 @@ pub(super) fn exports(collection: &Collection) -> Arc<[CollectedExport]> {
     known.chain(collection.former_exports().map(export(true))).collect()
 }
 
-/// Updates a collection from the views and the selections of the graph. Returns true if the exports for the graph have
-/// changed.
+/// Updates a collection from the views and the selections of the graph; `takes_all` lets all withdrawn exports vanish.
+/// Returns true if the known exports have changed.
 pub(super) fn update(
     collection: &mut Collection,
     selectors: Option<Arc<[CollectionSelector]>>,
     (host, views): (&HostWorld, &Views),
+    takes_all: bool,
 ) -> bool {
     collection.set_selectors(selectors);
     let (seen, gone) = (views.exports.borrow().clone(), views.gone.borrow().clone());
@@ -57,7 +58,7 @@ pub(super) fn update(
     }
     let gone_after = host.settings().gone_after.unwrap_or(USUAL_GONE_AFTER);
     let before = collection.oversized().clone();
-    let has_changed = collection.update((&seen, &gone), (&clocks(), gone_after), host.take_all());
+    let has_changed = collection.update((&seen, &gone), (&clocks(), gone_after), takes_all);
     if *collection.oversized() != before && !collection.oversized().is_empty() {
         let hosts: Vec<&str> = collection.oversized().iter().map(String::as_str).collect();
         let hosts = hosts.join(", ");

@@ -3,16 +3,17 @@
 //! The world names only the hash and the sequence of a bundle. The signature decides: who can write to the world cannot
 //! run anything here.
 
-use super::download::DownloadError;
+use super::bundle_source::{FetchError, fetch_bundle};
 use super::host_world::{HostWorld, Views};
 use crate::driver::LoadError;
 use crate::workers::Shared;
 use crate::workers::graph::loader::ReloadCause;
-use crate::world::bundle::{self, Bundle, BundleError, Expected, MAX_BUNDLE_BYTES};
+use crate::world::bundle::{self, Bundle, BundleError, Expected};
 use crate::world::keys;
-use crate::world::records::{LONGEST_SPLAY, Want, read_record, unix_seconds};
+use crate::world::records::{Want, read_record, unix_seconds};
+use crate::world::splay::host_delay;
 use serde::{Deserialize, Serialize};
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,12 +59,9 @@ pub(super) struct Generation {
 /// The reason for which a bundle does not run.
 #[derive(Debug, Error)]
 pub(super) enum BundleFailure {
-    /// The record of the deploy names no plain file.
-    #[error("expected the name of a file, found `{0}`")]
-    FileName(String),
-    /// The bundle was not downloaded.
+    /// The bundle was not fetched.
     #[error(transparent)]
-    Download(#[from] DownloadError),
+    Fetch(#[from] FetchError),
     /// A file or folder cannot be read.
     #[error("{}: {error}", path.display())]
     File {
@@ -188,9 +186,7 @@ impl Generation {
         let starts = match &self.starts {
             Some((manifest, at)) if *manifest == want.manifest => *at,
             _ => {
-                let splay = want.splay.min(LONGEST_SPLAY) * 1000;
-                let delay = if splay == 0 { 0 } else { splay_of(host.host()) % splay };
-                let at = now + Duration::from_millis(delay);
+                let at = now + host_delay(host.host(), want.splay);
                 self.starts = Some((want.manifest.clone(), at));
                 at
             }
@@ -202,9 +198,10 @@ impl Generation {
         let trusted = host.settings().trusted.clone().unwrap_or_else(|| TRUSTED.into());
         let (name, cluster) = (host.host().to_owned(), host.settings().cluster().to_owned());
         let last_sequence = self.last.sequence;
-        let bytes = match fetch_bundle(&from, &want.file).await {
+        let scratch = self.state_directory.join(FOLDER);
+        let bytes = match fetch_bundle(&from, &want.file, &scratch).await {
             Ok(bytes) => bytes,
-            Err(why) => return Some(Err(why)),
+            Err(why) => return Some(Err(why.into())),
         };
         let verified = tokio::task::spawn_blocking(move || {
             let keys = trusted_keys(&trusted)?;
@@ -316,12 +313,6 @@ fn store_last(directory: &Path, last: &LastRun) -> io::Result<()> {
     std::fs::rename(&new, directory.join(STATE))
 }
 
-/// Returns a number of a host name, for its delay.
-fn splay_of(host: &str) -> u64 {
-    let digits: String = bundle::sha256_hex(host.as_bytes()).chars().take(12).collect();
-    u64::from_str_radix(&digits, 16).unwrap_or_default()
-}
-
 /// Reads the public keys of a folder.
 fn trusted_keys(folder: &Path) -> Result<Vec<[u8; 32]>, BundleFailure> {
     let failed = |error| BundleFailure::File { path: folder.to_owned(), error };
@@ -338,27 +329,6 @@ fn trusted_keys(folder: &Path) -> Result<Vec<[u8; 32]>, BundleFailure> {
         }
     }
     Ok(bundle::read_public_keys(texts.iter().map(String::as_str)))
-}
-
-/// Fetches a bundle from a folder or an address.
-async fn fetch_bundle(from: &str, file: &str) -> Result<Vec<u8>, BundleFailure> {
-    let is_plain = !file.is_empty() && !file.contains('/') && !file.starts_with('.');
-    if !is_plain {
-        return Err(BundleFailure::FileName(file.escape_debug().to_string()));
-    }
-    if from.starts_with("https://") {
-        let address = format!("{}/{file}", from.trim_end_matches('/'));
-        return Ok(super::download::download_file(&address, MAX_BUNDLE_BYTES).await?);
-    }
-    let path = Path::new(from).join(file);
-    let read = move || {
-        let failed = |error| BundleFailure::File { path: path.clone(), error };
-        let mut bytes = Vec::new();
-        let file = std::fs::File::open(&path).map_err(failed)?;
-        file.take(MAX_BUNDLE_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
-        Ok(bytes)
-    };
-    tokio::task::spawn_blocking(read).await.map_err(BundleFailure::Panicked)?
 }
 
 /// Unpacks a bundle at a place, anew.

@@ -250,18 +250,6 @@ impl HostWorld {
         stale
     }
 
-    /// Describes the state of the world for the report of workers.
-    pub(super) fn describe(&self, stale: Option<&(String, u64)>) -> String {
-        let name = &self.host;
-        match stale {
-            None => format!("host {name}: up to date"),
-            Some((why, since)) => {
-                let age = unix_seconds().saturating_sub(*since);
-                format!("host {name}: stale for {age} s: {why}")
-            }
-        }
-    }
-
     /// Returns the connection as metrics show it; `None` if this host does not use a world.
     pub(in crate::workers) fn metrics(&self) -> Option<WorldValues> {
         if !self.is_used.load(Ordering::SeqCst) {

@@ -4,15 +4,18 @@
 //! knew last, and only a grant waits for an answer.
 //!
 //! Reading order: `connection` (the back end of the settings), `host_world` (what kinds see), this file (the worker),
-//! `collection` (exports of other hosts), `tickets` (permits), `publisher` (status), `generation` (bundles),
-//! `download`, `direct` (one-shot commands).
+//! `collection` and `offered_exports` (exports of other hosts), `tickets` (permits), `publisher` (status), `generation` (bundles),
+//! `bundle_source`, `download`, `git_fetch`, `direct` (one-shot commands).
 
+mod bundle_source;
 mod collection;
 mod connection;
 mod direct;
 mod download;
 mod generation;
+mod git_fetch;
 pub(in crate::workers) mod host_world;
+mod offered_exports;
 mod publisher;
 mod tickets;
 
@@ -27,8 +30,11 @@ use crate::events::NewEvent;
 use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
 use crate::workers::Shared;
 use crate::world::boot_time;
+use crate::world::collection::Collection;
 use crate::world::host_lease::HostLease;
+use crate::world::records::unix_seconds;
 use crate::world::tickets::Tickets;
+use offered_exports::OfferedExports;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -69,6 +75,7 @@ async fn work(shared: &Arc<Shared>, life: &WorkerContext) -> Result<(), Failure>
     let mut tickets = Tickets::default();
     let mut permits = tickets::PermitTeller::new(shared, life);
     let mut collection = collection::read(&shared.state_directory);
+    let mut offered = OfferedExports::new(&collection::exports(&collection));
     let mut generation = generation::Generation::new(&shared.state_directory);
     let mut wanted = host.wanted();
     let mut drivers = shared.requests.drivers();
@@ -100,10 +107,10 @@ async fn work(shared: &Arc<Shared>, life: &WorkerContext) -> Result<(), Failure>
                 collection.note_hosts(&range, &collection::clocks());
             }
         }
-        follow_exports(shared, &mut collection, &views);
+        follow_exports(shared, (&mut collection, &mut offered), &views);
         let stale = host.stale(&views);
         report_world_reach(shared, stale.as_ref(), &mut stale_told);
-        life.set_status(host.describe(stale.as_ref()));
+        life.set_status(describe_state(host.host(), stale.as_ref(), offered.waiting()));
         if drivers.has_changed().unwrap_or_default() {
             drivers.mark_unchanged();
             permits.forget_sent();
@@ -124,6 +131,7 @@ async fn work(shared: &Arc<Shared>, life: &WorkerContext) -> Result<(), Failure>
                 tickets.forget_slots();
             }
             () = tokio::time::sleep_until(lease.due()), if is_writable => {}
+            () = offered.due() => {}
             _ = status.tick() => {
                 if let Some(id) = lease.id().filter(|_| is_writable) {
                     let known = permits.during(publisher::ask_status(shared)).await;
@@ -135,20 +143,43 @@ async fn work(shared: &Arc<Shared>, life: &WorkerContext) -> Result<(), Failure>
     }
 }
 
-/// Takes over the exports of other hosts, and expands the graph again if they have changed.
+/// Takes over the exports of other hosts, and expands the graph again if offered ones have changed.
 fn follow_exports(
     shared: &Arc<Shared>,
-    collection: &mut crate::world::collection::Collection,
+    (collection, offered): (&mut Collection, &mut OfferedExports),
     views: &host_world::Views,
 ) {
     let selectors = shared.graph.collections();
-    let collects = selectors.as_ref().is_some_and(|it| !it.is_empty());
-    if collection::update(collection, selectors, (&shared.world, views)) {
-        shared.graph.set_exports(collection::exports(collection));
-        if collects {
-            shared.graph.reload(super::graph::loader::ReloadCause::Nobody);
+    let takes_all = shared.world.take_all();
+    let has_changed =
+        collection::update(collection, selectors.clone(), (&shared.world, views), takes_all);
+    if has_changed || takes_all || offered.is_due() {
+        let selectors = selectors.as_deref().unwrap_or_default();
+        let known = collection::exports(collection);
+        let of = (selectors, shared.world.host());
+        if let Some(exports) = offered.update(&known, of, takes_all) {
+            shared.graph.set_exports(exports);
+            if !selectors.is_empty() {
+                shared.graph.reload(super::graph::loader::ReloadCause::Nobody);
+            }
         }
+    }
+    if has_changed {
         collection::store(collection, &shared.state_directory);
+    }
+}
+
+/// Describes the state of the world for the report of workers.
+fn describe_state(name: &str, stale: Option<&(String, u64)>, waiting: usize) -> String {
+    match stale {
+        Some((why, since)) => {
+            let age = unix_seconds().saturating_sub(*since);
+            format!("host {name}: stale for {age} s: {why}")
+        }
+        None if waiting > 0 => {
+            format!("host {name}: {waiting} changes of collections wait for their delay")
+        }
+        None => format!("host {name}: up to date"),
     }
 }
 

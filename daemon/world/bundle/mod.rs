@@ -4,10 +4,14 @@
 //! A bundle is a tar archive. Its first member is `manifest.json`, its second `manifest.sig` (ed25519), then follow the
 //! files, as the manifest lists them. Nothing is written before the whole bundle is verified.
 //!
-//! Reading order: this file (manifest, signing, verification), `archive` (the strict tar format), `pem` (keys).
+//! Reading order: this file (manifest, signing, verification), `archive` (the strict tar format), `pem` (keys), `source`
+//! (the place of the bundles).
 
 mod archive;
 mod pem;
+mod source;
+
+pub use source::BundleSource;
 
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 use serde::{Deserialize, Serialize};

@@ -18,9 +18,9 @@ use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::files::{AccountKind, EntryStat, Files, account_name, said};
 use crate::host::input_trust::Reader;
-use crate::host::{Command, End, Finished, Host};
+use crate::host::{Command, End, Finished, Host, git_command};
 use crate::kind::{FieldMode, FieldRole, FieldSpec, FieldType, KindSpec, Value};
-use crate::parts::commands::{command, failed};
+use crate::parts::commands::failed;
 use crate::parts::staging::guard_way_for;
 use crate::parts::{ValueSet, WriteFailure, on_thread};
 use crate::permit::Permit;
@@ -147,38 +147,25 @@ impl Tree {
         Self { path, repo: None, version, update, depth: None, force, verify, user, timeout: QUERY }
     }
 
-    /// Returns a command of git in the tree, with everything off that a repository could run.
+    /// Returns a command of git in the tree.
     fn git(&self, words: &[&str]) -> Command {
         let path = self.path.display().to_string();
-        let mut argv = vec!["git", "-C", &path];
-        argv.extend(SAFE);
-        argv.extend(words);
-        self.as_user(command(&argv))
+        self.as_user(git_command(Some(&path), words, self.above()))
     }
 
     /// Returns a command of git outside the tree.
     fn git_outside(&self, words: &[&str]) -> Command {
-        let mut argv = vec!["git"];
-        argv.extend(SAFE);
-        argv.extend(words);
-        self.as_user(command(&argv))
+        self.as_user(git_command(None, words, self.above()))
+    }
+
+    /// Returns the directory above the tree.
+    fn above(&self) -> &Path {
+        self.path.parent().unwrap_or_else(|| Path::new("/"))
     }
 
     fn as_user(&self, command: Command) -> Command {
-        let env = [
-            ("GIT_TERMINAL_PROMPT", "0"),
-            ("GIT_ASKPASS", "/bin/false"),
-            ("GIT_SSH_COMMAND", "ssh -oBatchMode=yes"),
-            // A check writes nothing, not even the index.
-            ("GIT_OPTIONAL_LOCKS", "0"),
-            ("LC_ALL", "C.UTF-8"),
-        ];
-        let mut env = env.map(|(name, value)| (name.to_owned(), value.into())).to_vec();
-        // A broken tree is not replaced by a repository above it.
-        let above = self.path.parent().and_then(Path::to_str).unwrap_or("/");
-        env.push(("GIT_CEILING_DIRECTORIES".to_owned(), above.into()));
         let user = self.user.clone();
-        Command { env, user, timeout: Some(QUERY), no_new_privs: true, ..command }
+        Command { user, timeout: Some(QUERY), no_new_privs: true, ..command }
     }
 
     async fn ask(
@@ -361,18 +348,6 @@ impl Tree {
         Some(if self.force { removal.with("force", Value::Bool(true)) } else { removal })
     }
 }
-
-/// The options of every call: nothing of a repository runs.
-const SAFE: [&str; 8] = [
-    "-c",
-    "core.hooksPath=/dev/null",
-    "-c",
-    "core.fsmonitor=false",
-    "-c",
-    "protocol.ext.allow=never",
-    "-c",
-    "advice.detachedHead=false",
-];
 
 /// Returns true if the text is a full commit id.
 fn is_commit(text: &str) -> bool {

@@ -359,3 +359,57 @@ fn a_bundle_comes_over_https() {
     server.kill().unwrap();
     server.wait().unwrap();
 }
+
+fn git(site: &Site, words: &[&str]) {
+    let mut command = Command::new("git");
+    command.current_dir(site.path("repository")).args([
+        "-c",
+        "user.name=x",
+        "-c",
+        "user.email=x@y",
+    ]);
+    let output = command.args(words).output().unwrap();
+    assert!(output.status.success(), "{words:?}: {output:?}");
+}
+
+/// Adds a bundle to the repository.
+fn commit(site: &Site, bundle: &str) {
+    std::fs::copy(bundle, site.path("repository").join(bundle.rsplit('/').next().unwrap()))
+        .unwrap();
+    git(site, &["add", "."]);
+    git(site, &["commit", "-q", "-m", "a bundle"]);
+}
+
+/// A host fetches its bundle from a branch of a git repository, and keeps nothing of the repository.
+#[test]
+fn a_bundle_comes_from_git() {
+    let mut site = site_of(&["a"], "state/bundles/current");
+    std::fs::create_dir(site.path("repository")).unwrap();
+    git(&site, &["init", "-q", "-b", "prod"]);
+    git(&site, &["config", "uploadpack.allowFilter", "true"]);
+    let settings = site.path("a/steadfast.yaml");
+    let text = std::fs::read_to_string(&settings).unwrap();
+    let folder = format!("{}/bundles", site.path("").display().to_string().trim_end_matches('/'));
+    let address = format!("git+file://{}#prod", site.path("repository").display());
+    assert!(text.contains(&folder), "{text}");
+    std::fs::write(&settings, text.replace(&folder, &address)).unwrap();
+    site.kill("a");
+    site.start("a");
+    let bundle = make(&site, "one", "10", &[]);
+    commit(&site, &bundle);
+    let (code, text) = site.ask("a", &["deploy", &bundle]);
+    assert_eq!(code, 0, "{text}\n{}", site.read("a/log"));
+    assert_eq!(site.read("target"), "one\n");
+    assert!(!site.path("a/state/bundles/git").exists());
+    // A bundle that is not committed, and a branch that does not exist, are named.
+    let bundle = make(&site, "two", "11", &[]);
+    let (code, text) = site.ask("a", &["deploy", &bundle, "--timeout", "60s"]);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("site-11.tar"), "{text}");
+    git(&site, &["branch", "-q", "-m", "prod", "other"]);
+    let bundle = make(&site, "three", "12", &[]);
+    let (code, text) = site.ask("a", &["deploy", &bundle, "--timeout", "60s"]);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("prod"), "{text}");
+    assert_eq!(site.read("target"), "one\n");
+}

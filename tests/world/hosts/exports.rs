@@ -190,3 +190,32 @@ fn a_forgotten_host_returns() {
     assert_eq!(code, 1, "{text}");
     assert!(text.contains("no host matches `z*`"), "{text}");
 }
+
+/// With `splay` a host takes over a change of a collection after a delay of its own; other collections do not wait.
+/// The first exports do not wait, and `steadfast reload --yes` ends the delay.
+#[test]
+fn a_splay_delays_changes_of_a_collection() {
+    let mut site = Site::with_file();
+    let exporter = |word: &str| EXPORTER.replace("from $HOST", word).replace("AAAA", word);
+    site.graph("a", &exporter("one"));
+    site.write("a/own", "");
+    let spread = "from: [\"a\", \"b\"], splay: 1h";
+    site.graph("c", &collector("c").replace("from: [\"a\", \"b\"]", spread));
+    site.start("c");
+    site.start("a");
+    site.wait_for_file("c/known_hosts", "a ssh-ed25519 one\n");
+    site.graph("a", &exporter("two"));
+    // The delay of the host `c` in an hour is longer than this test.
+    assert!(steadfast::world::splay::host_delay("c", 3600).as_secs() > 600);
+    site.wait_for_file("c/banners/banner-a", "two");
+    site.wait_until("the change waits", || {
+        let words = "1 changes of collections wait for their delay";
+        site.ask_daemon("c", &["workers"]).1.contains(words)
+    });
+    assert_eq!(site.read("c/known_hosts"), "a ssh-ed25519 one\n");
+    let (code, text) = site.ask_daemon("c", &["reload", "--yes"]);
+    assert_eq!(code, 0, "{text}");
+    site.wait_until("the change is taken over", || {
+        site.read("c/known_hosts").contains("a ssh-ed25519 two")
+    });
+}

@@ -201,8 +201,11 @@ async fn play(seed: u64) -> usize {
         let before = used(&collection);
         let known = view.borrow().clone();
         if known.revision > 0 && known.stale.is_none() {
-            let selector =
-                CollectionSelector { kind: "noop".to_owned(), from: vec!["*".to_owned()] };
+            let selector = CollectionSelector {
+                kind: "noop".to_owned(),
+                from: vec!["*".to_owned()],
+                splay: 0,
+            };
             collection.set_selectors(Some(Arc::new([selector])));
             collection.update((&known, &none), (&clocks.read(), GONE_AFTER), false);
         }

@@ -1,0 +1,171 @@
+//! The exports that the graph loader knows. A change of a collection with `splay` reaches it after a delay that differs
+//! between hosts, so that services do not restart everywhere at once.
+//!
+//! The first exports of a session are offered at once, and so is everything with `steadfast reload --yes`.
+
+use crate::config::CollectedExport;
+use crate::world::selector::CollectionSelector;
+use crate::world::splay::host_delay;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::time::Instant;
+
+/// The host, module, kind and name of an export.
+type Key = (String, String, String, String);
+
+/// The exports that the graph loader knows, and the changes that wait.
+#[derive(Debug, Default)]
+pub(super) struct OfferedExports {
+    offered: BTreeMap<Key, CollectedExport>,
+    /// The changes that wait, each with the time at which it is offered.
+    waiting: BTreeMap<Key, Instant>,
+    has_begun: bool,
+}
+
+impl OfferedExports {
+    /// Begins with the exports that the graph loader has known since the start of the daemon.
+    pub(super) fn new(stored: &[CollectedExport]) -> Self {
+        Self { offered: by_key(stored), ..Self::default() }
+    }
+
+    /// Returns the time at which the next waiting change is offered.
+    fn next(&self) -> Option<Instant> {
+        self.waiting.values().min().copied()
+    }
+
+    /// Returns true if a waiting change is due.
+    pub(super) fn is_due(&self) -> bool {
+        self.next().is_some_and(|at| at <= Instant::now())
+    }
+
+    /// Waits until a waiting change is due; for ever if none waits.
+    pub(super) async fn due(&self) {
+        match self.next() {
+            Some(at) => tokio::time::sleep_until(at).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Returns the number of waiting changes.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Returns the exports to offer now, given all known ones; none if no change is due. `all_at_once` ends every
+    /// delay.
+    pub(super) fn update(
+        &mut self,
+        known: &[CollectedExport],
+        (selectors, host): (&[CollectionSelector], &str),
+        all_at_once: bool,
+    ) -> Option<Arc<[CollectedExport]>> {
+        let now = Instant::now();
+        let known = by_key(known);
+        let is_first = !std::mem::replace(&mut self.has_begun, true);
+        let keys = self.offered.keys().chain(known.keys());
+        let changed = keys.filter(|key| self.offered.get(*key) != known.get(*key));
+        let mut waiting = BTreeMap::new();
+        let mut has_due = false;
+        for key in changed {
+            let splay = splay_of(key, selectors);
+            let since = || now + host_delay(host, splay);
+            let at = self.waiting.get(key).copied().unwrap_or_else(since);
+            if is_first || all_at_once || at <= now {
+                has_due = true;
+            } else {
+                waiting.insert(key.clone(), at);
+            }
+        }
+        self.waiting = waiting;
+        if !has_due {
+            return None;
+        }
+        let before = std::mem::take(&mut self.offered);
+        let is_waiting = |key: &Key| self.waiting.contains_key(key);
+        self.offered = known.into_iter().filter(|(key, _)| !is_waiting(key)).collect();
+        self.offered.extend(before.into_iter().filter(|(key, _)| is_waiting(key)));
+        Some(self.offered.values().cloned().collect())
+    }
+}
+
+/// Returns the longest splay of the collections that select an export.
+fn splay_of((host, _, kind, _): &Key, selectors: &[CollectionSelector]) -> u64 {
+    let of = selectors.iter().filter(|selector| selector.selects(host, kind));
+    of.map(|selector| selector.splay).max().unwrap_or_default()
+}
+
+fn by_key(exports: &[CollectedExport]) -> BTreeMap<Key, CollectedExport> {
+    let key = |export: &CollectedExport| {
+        let record = &export.record;
+        (export.host.clone(), record.module.clone(), record.kind.clone(), record.name.clone())
+    };
+    exports.iter().map(|export| (key(export), export.clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::records::{ExportRecord, ExportedField, SCHEMA};
+    use std::time::Duration;
+
+    fn export(host: &str, kind: &str, text: &str) -> CollectedExport {
+        let fields = BTreeMap::from([("content".to_owned(), ExportedField::Text(text.to_owned()))]);
+        let (module, name) = (String::new(), "x".to_owned());
+        let record = ExportRecord { schema: SCHEMA, kind: kind.to_owned(), module, name, fields };
+        CollectedExport { host: host.to_owned(), record, has_vanished: false }
+    }
+
+    fn selectors() -> Vec<CollectionSelector> {
+        let of = |kind: &str, splay| CollectionSelector {
+            kind: kind.to_owned(),
+            from: vec!["*".to_owned()],
+            splay,
+        };
+        vec![of("line", 300), of("file", 0)]
+    }
+
+    fn texts(offered: Option<Arc<[CollectedExport]>>) -> Option<Vec<String>> {
+        let text = |export: &CollectedExport| match export.record.fields.get("content") {
+            Some(ExportedField::Text(text)) => format!("{} {text}", export.record.kind),
+            other => panic!("{other:?}"),
+        };
+        offered.map(|it| it.iter().map(text).collect())
+    }
+
+    /// A change of a collection with a splay waits; one without passes it, and takes nothing of it along.
+    #[tokio::test(start_paused = true)]
+    async fn changes_wait_for_the_splay() {
+        let selectors = selectors();
+        let of = (selectors.as_slice(), "web1");
+        let mut offered = OfferedExports::default();
+        let first = [export("a", "line", "1"), export("a", "file", "1")];
+        let all = Some(vec!["file 1".to_owned(), "line 1".to_owned()]);
+        assert_eq!(texts(offered.update(&first, of, false)), all, "the first ones do not wait");
+        let second = [export("a", "line", "2"), export("a", "file", "1")];
+        assert_eq!(texts(offered.update(&second, of, false)), None);
+        let due = offered.next().expect("a change waits");
+        assert_eq!(due, Instant::now() + host_delay("web1", 300));
+        let third = [export("a", "line", "2"), export("a", "file", "2")];
+        let mixed = Some(vec!["file 2".to_owned(), "line 1".to_owned()]);
+        assert_eq!(texts(offered.update(&third, of, false)), mixed);
+        assert_eq!(offered.next(), Some(due), "a later change does not begin the delay again");
+        tokio::time::advance(Duration::from_secs(300)).await;
+        let all = Some(vec!["file 2".to_owned(), "line 2".to_owned()]);
+        assert_eq!(texts(offered.update(&third, of, false)), all);
+        assert_eq!(offered.next(), None);
+    }
+
+    /// A change that is taken back while it waits is none.
+    #[tokio::test(start_paused = true)]
+    async fn a_change_that_is_taken_back_is_forgotten() {
+        let selectors = selectors();
+        let of = (selectors.as_slice(), "web1");
+        let mut offered = OfferedExports::default();
+        let first = [export("a", "line", "1")];
+        offered.update(&first, of, false);
+        assert_eq!(texts(offered.update(&[], of, false)), None, "a withdrawal waits too");
+        assert_eq!(texts(offered.update(&first, of, false)), None);
+        assert_eq!(offered.next(), None);
+        assert_eq!(texts(offered.update(&[], of, true)), Some(vec![]), "an operator ends it");
+    }
+}
