@@ -38,6 +38,8 @@ pub struct Footprint {
     pub spares_below: Option<PathBuf>,
     /// The directory that the resource closes to other users.
     pub closed_directory: Option<ClosedDirectory>,
+    /// The declared owner of the claimed file, by name or number: edits of the file respect it.
+    pub file_owner: Option<String>,
     /// The state of the claimed path once the resource is as declared.
     pub path_after_apply: PathAfter,
     /// The fields that declare the resource absent, if the resource can be removed (B-17).
@@ -106,6 +108,7 @@ impl Footprint {
         self.purge_root = self.purge_root.or(other.purge_root);
         self.spares_below = self.spares_below.or(other.spares_below);
         self.closed_directory = self.closed_directory.or(other.closed_directory);
+        self.file_owner = self.file_owner.or(other.file_owner);
         if self.path_after_apply == PathAfter::Other {
             self.path_after_apply = other.path_after_apply;
         }

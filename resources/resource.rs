@@ -63,6 +63,12 @@ pub trait Resource: Debug + Send + Sync {
         None
     }
 
+    /// Returns a copy of the resource that knows the declared owner of the file that it edits
+    /// ([`Footprint::file_owner`]). The loader calls this once; the owner belongs to the resource's definition.
+    fn with_file_owner(&self, _owner: &str) -> Option<Arc<dyn Resource>> {
+        None
+    }
+
     /// Returns the values that the last successful run sends to other resources; empty if the run gave no new
     /// ones.
     fn sends(&self) -> Sent {

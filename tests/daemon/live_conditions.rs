@@ -369,6 +369,47 @@ fn a_failed_probe_keeps_its_last_value() {
     assert_eq!(daemon.count("conditions_changed"), 2, "{:?}", daemon.log());
 }
 
+/// Rule 11: neither an edge that a user of the answer declares, nor a receiver of the answer, makes anything wait for a
+/// failed probe.
+#[test]
+fn what_follows_users_of_a_failed_probe_goes_on() {
+    let host = Host::with(
+        "graph: g\nresources:\n  probe:\n  - {name: flip, args: [cat, $DIR/flip], type: bool, watchfiles: [$DIR/flip]}\n  \
+         file:\n  - {name: user, path: $DIR/user, content: x, when: probe.flip, before: ['file[other]']}\n  \
+         - {name: other, path: $DIR/other, content: x}\n  \
+         - {name: received, path: $DIR/received, recv: {content: probe[flip].output}}\n",
+    );
+    host.write("flip", "true\n");
+    let daemon = run(&host);
+    let names = ["user", "other", "received"];
+    for name in names {
+        daemon.wait_for_of("changed", &format!("file[{name}]"));
+    }
+    host.write("flip", "garbage\n");
+    daemon.wait_for_of("failed", "probe[flip]");
+    for name in names {
+        host.remove(name);
+        host.wait_until(&format!("{name} is repaired"), || host.exists(name));
+    }
+}
+
+/// Rule 11: receivers of a probe that has never answered wait for its first answer.
+#[test]
+fn receivers_of_a_probe_without_an_answer_wait() {
+    let host = Host::with(
+        "graph: g\nresources:\n  probe:\n  - {name: flip, args: [cat, $DIR/flip], watchfiles: [$DIR/flip]}\n  \
+         file:\n  - {name: received, path: $DIR/received, recv: {content: probe[flip].output}}\n",
+    );
+    let daemon = run(&host);
+    daemon.wait_for_of("failed", "probe[flip]");
+    assert!(!host.exists("received"));
+    let has_failed =
+        daemon.log().iter().any(|it| it.event == "failed" && it.resource == "file[received]");
+    assert!(!has_failed, "{:?}", daemon.log());
+    host.write("flip", "one");
+    daemon.wait_for_of("changed", "file[received]");
+}
+
 /// A host is not converged while its graph does not use the last answer of a probe: `wait` right after the start, and
 /// after a new answer, sees the resources that follow from it.
 #[test]

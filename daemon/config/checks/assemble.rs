@@ -1,6 +1,7 @@
 //! The graph of the checked vertices: the last step before a selection.
 
 use super::edges::DraftEdge;
+use super::values::RECEIVED;
 use super::{DraftVertex, Validator};
 use crate::config::ast::Relation;
 use crate::config::source_file::Role;
@@ -84,15 +85,16 @@ fn senders_of(vertices: &[DraftVertex]) -> HashSet<Arc<str>> {
     senders.collect()
 }
 
-/// Returns the vertices that others need by a declared edge or a received value. The edge from a probe to the users of
-/// its answer counts as automatic: they go on with the last answer.
+/// Returns the vertices that others need by a declared edge or a received value. The edges from a probe to the users and
+/// receivers of its answer count as automatic: they go on with the last answer.
 fn needed_by_declared_edges(vertices: &[DraftVertex], ties: &[DraftEdge]) -> HashSet<usize> {
     let is_probe = |number: usize| {
         let resource = vertices.get(number).and_then(|vertex| vertex.resource.as_ref());
         resource.is_some_and(|resource| resource.sends_answers())
     };
     let is_declared = |tie: &&DraftEdge| {
-        tie.because.is_none() && !(tie.key == Relation::After.key() && is_probe(tie.from))
+        let is_of_answer = [Relation::After.key(), RECEIVED].contains(&tie.key);
+        tie.because.is_none() && !(is_of_answer && is_probe(tie.from))
     };
     ties.iter().filter(is_declared).map(|tie| tie.from).collect()
 }

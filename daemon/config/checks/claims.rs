@@ -213,6 +213,29 @@ impl Validator<'_> {
         }
     }
 
+    /// Passes to each edit of a file the owner that another resource declares for the file.
+    pub(in crate::config) fn share_file_owners(&mut self) {
+        let owner_of = |path: &PathBuf| {
+            let holder = *self.claims.get(&HostObject::Path(path.clone()))?;
+            let candidate = self.vertices.get(holder).filter(|it| it.roles.is_file)?;
+            candidate.resource.as_ref()?.footprint().file_owner
+        };
+        let owned: Vec<(usize, String)> = self
+            .edited
+            .iter()
+            .filter_map(|(path, editor)| Some((*editor, owner_of(path)?)))
+            .collect();
+        for (vertex, owner) in owned {
+            let Some(candidate) = self.vertices.get_mut(vertex) else { continue };
+            let resource = candidate.resource.as_ref();
+            if let Some(resource) = resource.and_then(|one| one.with_file_owner(&owner)) {
+                candidate.resource = Some(resource);
+                candidate.definition =
+                    Stable::new().number(candidate.definition).text(&owner).finish();
+            }
+        }
+    }
+
     /// Passes to each resource the innermost directory above its path that another resource closes to other users.
     pub(in crate::config) fn share_closed_directories(&mut self) {
         let directory_of = |candidate: &super::DraftVertex| {

@@ -4,7 +4,7 @@
 use super::Validator;
 use super::edges::DraftEdge;
 use super::metaparams::Delete;
-use crate::config::ast::{self, DefaultValue, FieldValues};
+use crate::config::ast::{self, DefaultValue, FieldValues, Relation};
 use crate::config::document::{Inactivity, Note};
 use crate::config::problem::code::Code;
 use crate::config::problem::location::{Element, Location};
@@ -437,10 +437,15 @@ impl Validator<'_> {
             let is_last = before.keys().chain(after.keys()).all(|number| !led.contains(number));
             let of_ends = if is_last { 2 * (before.len() + after.len()) } else { 0 };
             if pairs <= MOST_PAIRS + of_ends {
-                for from in before.keys() {
+                for (from, into) in &before {
                     // Two inactive resources that wait for each other are no cycle of vertices.
                     let others = after.iter().filter(|(to, _)| *to != from);
-                    made.extend(others.map(|(to, tie)| edge(*from, *to, tie)));
+                    // What follows a user of an answer waits for the probe no more than the user does.
+                    let is_users = into.key == Relation::After.key() && self.is_probe(*from);
+                    let key = |tie: &DraftEdge| if is_users { into.key } else { tie.key };
+                    let edges = others
+                        .map(|(to, tie)| DraftEdge { key: key(tie), ..edge(*from, *to, tie) });
+                    made.extend(edges);
                 }
             } else if before.keys().any(|from| after.contains_key(from)) {
                 self.report_wide(inactive, before.len(), after.len());

@@ -187,6 +187,7 @@ pub(super) fn check(
     checker.check_shared_claims();
     checker.share_claims();
     checker.share_closed_directories();
+    checker.share_file_owners();
     checker.check_nesting();
     checker.tie_values();
     checker.doubt_confided();

@@ -159,7 +159,7 @@ impl Validator<'_> {
         None
     }
 
-    fn is_probe(&self, number: usize) -> bool {
+    pub(super) fn is_probe(&self, number: usize) -> bool {
         let id = self.identity_of(number).and_then(ResourceId::parse);
         id.is_some_and(|id| id.kind == "probe")
     }

@@ -19,6 +19,9 @@ use steadfast_resources::{
     Receives, fits,
 };
 
+/// The key under which the edge of a received value is reported.
+pub(super) const RECEIVED: &str = "recv";
+
 /// A declared secret.
 #[derive(Debug)]
 pub(in crate::config) struct Secret {
@@ -253,7 +256,7 @@ impl Validator<'_> {
                 }
                 Err(problem) => self.problems.push(problem.at(self.atlas.place(at))),
             }
-            self.ties.push(DraftEdge { from, to, notify: false, key: "recv", because: None, at });
+            self.ties.push(DraftEdge { from, to, notify: false, key: RECEIVED, because: None, at });
         }
     }
 

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::files::{
-    AccountKind, Attributes, Content, Draft, Fault, Files, denies_others, said,
+    AccountKind, Attributes, Content, Draft, EntryStat, Fault, Files, SET_ID, denies_others, said,
 };
 use crate::kind::{
     FieldMode, FieldRole, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value,
@@ -107,16 +107,27 @@ struct Declared {
 }
 
 impl Declared {
-    /// Returns the attributes after a run, of a file that has this mode.
-    fn over(&self, files: &Files, now: u32) -> Result<Attributes, Fault> {
+    /// Returns the attributes after a run, of a file that has this mode, in the place of the found one. In the place of a
+    /// stranger's file, a file that is closed to others or has set-id bits belongs to the daemon's user unless an owner is
+    /// declared.
+    fn over(
+        &self,
+        files: &Files,
+        now: u32,
+        found: Option<&EntryStat>,
+    ) -> Result<Attributes, Fault> {
         let number = |kind, text: &Option<String>| {
             let number = |text| files.accounts().number(kind, text).map_err(Fault::refused);
             text.as_deref().map(number).transpose()
         };
+        let mode = self.mode.as_deref().and_then(|mode| mode_after(mode, now));
+        let is_guarded = mode.is_some_and(|mode| denies_others(mode) || mode & SET_ID != 0);
+        let takes_over = is_guarded && found.is_some_and(|found| files.is_strangers(found));
+        let own = takes_over.then(|| files.own_uid());
         Ok(Attributes {
-            owner: number(AccountKind::User, &self.owner)?,
+            owner: number(AccountKind::User, &self.owner)?.or(own),
             group: number(AccountKind::Group, &self.group)?,
-            mode: self.mode.as_deref().and_then(|mode| mode_after(mode, now)),
+            mode,
         })
     }
 }
@@ -179,7 +190,7 @@ impl Fetched {
                 let failure = said("fetch", &self.path, "not a regular file");
                 return Err(Fault::refused(failure.hint("remove the object at the path")));
             }
-            let after = self.declared.over(files, seen.mode)?;
+            let after = self.declared.over(files, seen.mode, Some(&seen))?;
             let is_open = files.may_be_open(&spot, &seen, after);
             Ok(Some(files.is_root() && (is_open || files.is_marked_open(&spot, &seen))))
         };
@@ -202,7 +213,7 @@ impl Fetched {
             let seen = spot.look()?;
             let mut content = Content::default();
             content.push(origin);
-            let owner = self.declared.over(files, self.mode)?.owner;
+            let owner = self.declared.over(files, self.mode, seen.as_ref())?.owner;
             let is_handed = seen.is_some_and(|seen| files.leaves_stranger(&seen, owner));
             let kept_group = seen.filter(|_| !is_handed);
             let most = if is_handed { 0o755 } else { 0o777 };
@@ -213,7 +224,7 @@ impl Fetched {
                     files.mode_once_replaced(&spot, seen, kept)?
                 }
             };
-            let declared = self.declared.over(files, base)?;
+            let declared = self.declared.over(files, base, seen.as_ref())?;
             // With its set-id bits: a later step could not tell the inode from one that another user has moved there.
             let mode = declared.mode.unwrap_or(base);
             let draft = Draft {

@@ -363,6 +363,7 @@ impl Resource for File {
             purge_root: self.holds_below().then(|| self.path.clone()),
             spares_below: None,
             closed_directory: self.closed_directory(),
+            file_owner: self.owner.clone().filter(|_| self.path_after_apply() == PathAfter::File),
             path_after_apply: self.path_after_apply(),
             removal: self.removal(),
             warnings: self.rare().warnings.clone(),

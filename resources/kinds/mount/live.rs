@@ -13,7 +13,7 @@ use crate::parts::field_reader::{bounded, normal_path};
 use crate::parts::fstab::{device_path, refuse_links};
 use crate::parts::shell_words::shell_word;
 use crate::parts::staging::guard_way;
-use crate::parts::{Managed, ValueSet, WriteFailure};
+use crate::parts::{Managed, Precondition, ValueSet, WriteFailure};
 use crate::permit::Permit;
 use crate::prior_state::{FieldValues, FormerValue};
 use crate::resource::{Answer, Traits};
@@ -227,6 +227,26 @@ impl Live {
             }
         })
         .await
+    }
+}
+
+/// The way to a mount point, and to the source of a bind mount, that a row of fstab names.
+#[derive(Debug)]
+pub(super) struct Way {
+    pub(super) point: PathBuf,
+    pub(super) device: String,
+}
+
+impl Precondition for Way {
+    /// Fails if the way leads through a link, or if another user could change it: the next boot would mount at another
+    /// place.
+    fn require<'a>(&'a self, host: &'a Host) -> Answer<'a, Result<(), Failure>> {
+        let (point, device) = (self.point.clone(), self.device.clone());
+        Box::pin(read_on_thread(host, move |host| {
+            refuse_links(host.files(), &point)?;
+            guard_way("mount", &point)?;
+            guard_device(&device)
+        }))
     }
 }
 

@@ -16,11 +16,11 @@ use crate::footprint::Footprint;
 use crate::kind::{FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
 use crate::parts::field_reader::bounded;
 use crate::parts::fstab::{FSTAB, Key, Row, RowEditor};
-use crate::parts::{FieldReader, Managed, Sequence, TextEdit};
+use crate::parts::{FieldReader, Managed, Precondition, Sequence, TextEdit};
 use crate::removal::Removal;
 use crate::resource::Resource;
 use crate::values::{Receives, SendSpec};
-use live::{Live, Wanted};
+use live::{Live, Wanted, Way};
 use options::Options;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -189,6 +189,10 @@ fn resource(
         kind: Some(row.kind.clone()),
         options: options.clone(),
     });
+    let way = wanted.as_ref().map(|wanted| {
+        let device = wanted.device.clone().unwrap_or_default();
+        Arc::new(Way { point: point.clone(), device }) as Arc<dyn Precondition>
+    });
     let (row, warnings) =
         row.map_or((None, Vec::new()), |(row, _, warnings)| (Some(row), warnings));
     if row.is_some() || state == State::Absent {
@@ -219,7 +223,7 @@ fn resource(
         ..Footprint::default()
     };
     let sequence = Sequence::new(elements).created_by(vec![row_at]);
-    let sequence = sequence.with_extra(extra).with_warnings(warnings);
+    let sequence = sequence.with_extra(extra).with_warnings(warnings).requiring(way);
     Arc::new(sequence.removed_by(is_removable.then(removal)))
 }
 

@@ -82,6 +82,8 @@ pub(crate) struct TextEdit {
     pub(crate) validate: ValidateCommand,
     pub(crate) removal: Option<Removal>,
     pub(crate) warnings: Vec<Invalid>,
+    /// The declared owner of the file, by name or number, if another resource declares one.
+    pub(crate) file_owner: Option<String>,
     /// The declared values that other resources can receive.
     pub(crate) sent: Sent,
 }
@@ -102,7 +104,18 @@ impl TextEdit {
     pub(crate) fn new(path: PathBuf, part: String, editor: Arc<dyn Editor>) -> Self {
         let (validate, warnings) = (ValidateCommand::NONE, Vec::new());
         let (keys, sent) = (Vec::new(), Sent::new());
-        Self { path, part, keys, editor, create: None, validate, removal: None, warnings, sent }
+        Self {
+            path,
+            part,
+            keys,
+            editor,
+            create: None,
+            validate,
+            removal: None,
+            warnings,
+            file_owner: None,
+            sent,
+        }
     }
 
     /// Reads the file.
@@ -234,6 +247,11 @@ impl Resource for TextEdit {
 
     fn traits(&self) -> Traits {
         Traits::default()
+    }
+
+    fn with_file_owner(&self, owner: &str) -> Option<Arc<dyn Resource>> {
+        let file_owner = Some(owner.to_owned());
+        Some(Arc::new(Self { file_owner, ..self.clone() }))
     }
 
     fn sends(&self) -> Sent {

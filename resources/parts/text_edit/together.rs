@@ -5,7 +5,8 @@ use crate::change::{Change, CheckResult, Outcome};
 use crate::hidden_difference::is_hidden;
 use crate::host::Host;
 use crate::host::files::{
-    Acceptance, Content, Draft, EntryStat, Fault, Files, FormerFile, LateContent, Why, said,
+    Acceptance, AccountKind, Content, Draft, EntryStat, Fault, Files, FormerFile, LateContent, Why,
+    said,
 };
 use crate::host::unfinished::note_own_write;
 use crate::kinds::file::Validation;
@@ -279,7 +280,13 @@ impl Together {
         };
         files.guard_file(&spot, None)?;
         if self.0.iter().any(|edit| edit.editor.is_secret()) {
-            files.guard_secret_edit(&spot, found.seen.as_ref())?;
+            let owner = self.0.iter().find_map(|edit| edit.file_owner.as_ref());
+            let number = |text: &String| files.accounts().number(AccountKind::User, text);
+            let owner = owner.map(number).transpose().map_err(Fault::refused)?;
+            // A file that an edit creates is root's.
+            let is_created = self.0.iter().any(|edit| edit.create.is_some());
+            let owner = owner.or_else(|| is_created.then(|| files.own_uid()));
+            files.guard_secret_edit(&spot, found.seen.as_ref(), owner)?;
         }
         let bytes = encoded(text);
         let content = Content::of(&bytes);

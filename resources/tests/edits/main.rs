@@ -317,5 +317,42 @@ fn a_secret_is_not_written_into_a_file_that_others_put_there() {
     }
     // In a directory of that user, the file is the one that the graph means.
     chown(&shared, Some(5), Some(5)).unwrap();
+    support::chmod(&path, 0o600);
     made(&host, &with_secret("line", &path, &[], "line"));
+}
+
+/// A user puts a file in the place of root's in a directory of that user: the secret is not written into it, unless the
+/// graph declares the user as the owner of the file, and not into one that all users may read.
+#[test]
+fn a_secret_is_written_only_into_a_file_of_the_declared_owner() {
+    use std::os::unix::fs::chown;
+    support::demand_root();
+    let (host, folder) = (Host::default(), scratch());
+    let home = folder.path().join("home");
+    std::fs::create_dir(&home).unwrap();
+    chown(&home, Some(5), Some(5)).unwrap();
+    let path = home.join("f");
+    let put = |mode: u32| {
+        std::fs::write(&path, "k: 1\n").unwrap();
+        chown(&path, Some(5), Some(5)).unwrap();
+        support::chmod(&path, mode);
+    };
+    let created = with_secret("yaml", &path, &[("key", "k"), ("create", "true")], "value");
+    let edited = with_secret("yaml", &path, &[("key", "k")], "value");
+    let of = |owner: &str| edited.with_file_owner(owner).expect("an edit");
+    put(0o600);
+    for (edit, words) in [(&created, "belongs to another user"), (&of("0"), "belongs to another")] {
+        let said = refused(&host, edit);
+        assert!(said.contains(words), "{said}");
+    }
+    put(0o644);
+    for edit in [&edited, &of("5")] {
+        let said = refused(&host, edit);
+        assert!(said.contains("all users may read it"), "{said}");
+    }
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "k: 1\n");
+    put(0o600);
+    made(&host, &created.with_file_owner("5").expect("an edit"));
+    assert!(std::fs::read_to_string(&path).unwrap().contains("hunter2"));
+    assert_eq!((support::owner(&path), mode(&path)), ((5, 5), 0o600));
 }

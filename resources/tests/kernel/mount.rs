@@ -254,3 +254,17 @@ fn a_mount_that_fails_leaves_no_row() {
     simulated.fails(&missing);
     assert_eq!(simulated.text("/etc/fstab"), FSTAB);
 }
+
+/// A row is written for no mount point that a link leads to: the next boot would follow it.
+#[test]
+fn a_row_leads_through_no_link() {
+    let simulated = SimulatedHost::new();
+    simulated.machine.symlink("/srv/data", "/srv/link").unwrap();
+    let before = simulated.machine.read(FSTAB).unwrap_or_default();
+    for state in ["present", "unmounted"] {
+        let given = [("device", "tmpfs"), ("type", "tmpfs"), ("state", state)];
+        let (what, touched) = simulated.fails(&valid("mount", "/srv/link", &given));
+        assert!(what.contains("a symbolic link") && !touched, "{state}: {what}");
+    }
+    assert_eq!(simulated.machine.read(FSTAB).unwrap_or_default(), before);
+}

@@ -193,3 +193,30 @@ fn a_failed_download_changes_nothing() {
     let said = refused(&fetch(&url, &[]));
     assert!(said.contains("not a regular file"), "{said}");
 }
+
+/// A file of another user at the path gets no download that is closed to others, and no set-id bits, as its own.
+#[test]
+fn a_guarded_download_becomes_roots() {
+    let (server, folder) = (Server::start(), tempdir().unwrap());
+    assert_eq!(fs::metadata(folder.path()).unwrap().uid(), 0, "this test must run as root");
+    let theirs = folder.path().join("theirs");
+    fs::create_dir(&theirs).unwrap();
+    std::os::unix::fs::chown(&theirs, Some(65534), Some(65534)).unwrap();
+    let path = theirs.join("app");
+    let (url, checksum) = server.offer("/app", b"one");
+    for (mode, content, owner) in
+        [("0600", "", 0), ("0640", "one", 0), ("02755", "one", 0), ("0644", "", 65534)]
+    {
+        fs::write(&path, content).unwrap();
+        std::os::unix::fs::chown(&path, Some(65534), Some(65534)).unwrap();
+        let given = [("url", url.as_str()), ("checksum", &checksum), ("mode", mode)];
+        let fetch = resource("fetch", &path, &given);
+        made(&fetch);
+        let there = fs::metadata(&path).unwrap();
+        assert_eq!(there.uid(), owner, "{mode}");
+        assert!(owner != 0 || there.gid() == 0, "{mode}");
+        assert_eq!(fs::read(&path).unwrap(), b"one", "{mode}");
+        assert!(matches!(hold(&fetch), Outcome::Unchanged), "{mode}");
+        fs::remove_file(&path).unwrap();
+    }
+}

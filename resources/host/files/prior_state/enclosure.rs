@@ -84,17 +84,22 @@ impl Entry<'_> {
 
 impl Files {
     /// Rejects a change below a directory that is declared with this owner and closed to others, if another
-    /// directory has its name and other users can have put it there.
+    /// directory has its name and other users can have put it there. A directory without a declared owner belongs to root,
+    /// or to the declared owner of the changed object, which is `own`.
     pub fn guard_closed(
         &self,
         spot: &Entry<'_>,
         (directory, owner): (&Path, Option<u32>),
+        own: Option<u32>,
     ) -> Result<(), Fault> {
         let levels = spot.path.components().count().saturating_sub(directory.components().count());
         let Some(nearest) = levels.checked_sub(1).filter(|_| self.is_root()) else { return Ok(()) };
         let Some(found) = Above::of(spot)?.nth(nearest).transpose()? else { return Ok(()) };
-        let is_declared =
-            found.mode & ENTERED_BY_OTHERS == 0 && owner.is_none_or(|uid| uid == found.uid);
+        let is_owners = match owner {
+            Some(uid) => uid == found.uid,
+            None => !self.is_strangers(&found) || own == Some(found.uid),
+        };
+        let is_declared = found.mode & ENTERED_BY_OTHERS == 0 && is_owners;
         let is_theirs = self.is_strangers(&found) && owner != Some(found.uid);
         let is_movable = || spot.is_movable_above(levels, owner.unwrap_or(0));
         if is_declared || !(is_theirs || is_movable()?) {

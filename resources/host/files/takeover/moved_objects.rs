@@ -4,7 +4,6 @@
 //! that user nothing new. The entries of a directory, and the process behind a socket or FIFO, are those of
 //! its owner.
 
-use crate::host::files::Files;
 use crate::host::files::content::read::{READ, open_listed, seen};
 use crate::host::files::fault::{Fault, said};
 use crate::host::files::objects::attributes::Attributes;
@@ -12,6 +11,7 @@ use crate::host::files::paths::entry::{Entry, EntryStat};
 use crate::host::files::paths::safe_path::{has_acl, open_way};
 use crate::host::files::takeover::made_mark::{is_marked_on, mark_path};
 use crate::host::files::takeover::other_users::is_shut;
+use crate::host::files::{Files, denies_others};
 use crate::host::kernel::{Entries, openat, statat};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -72,21 +72,30 @@ impl Files {
         }
     }
 
-    /// Rejects an edit that writes a secret into the file of a user that others can have put there: its owner would
-    /// read the secret. The owner of the directory has a file there in the usual case.
+    /// Rejects an edit that writes a secret into the file of a user other than the declared owner, into one that all
+    /// users may read, and into one that others can have put there: they would read the secret. The owner of the directory
+    /// has a file there in the usual case.
     pub fn guard_secret_edit(
         &self,
         spot: &Entry<'_>,
         found: Option<&EntryStat>,
+        owner: Option<u32>,
     ) -> Result<(), Fault> {
         let Some(found) = found.filter(|found| self.is_root() && self.is_strangers(found)) else {
             return Ok(());
         };
-        if !self.is_movable_by_others(spot, found)? {
+        let (why, hint) = if owner.is_some_and(|uid| uid != found.uid) {
+            ("it belongs to another user", "declare it as a `file` with this `owner`, or remove it")
+        } else if self.is_movable_by_others(spot, found)? {
+            (
+                "it belongs to another user, and others can have put it there",
+                "make root, or its owner, the owner of the directory, or remove the file",
+            )
+        } else if !denies_others(found.mode) {
+            ("all users may read it", "declare it as a `file` with mode: 0600")
+        } else {
             return Ok(());
-        }
-        let why = "it belongs to another user, and others can have put it there";
-        let hint = "make root, or its owner, the owner of the directory, or remove the file";
+        };
         Err(Fault::refused(said("write a secret into", spot.path, why).hint(hint)))
     }
 

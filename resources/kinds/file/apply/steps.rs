@@ -109,7 +109,8 @@ impl Hands<'_> {
         let Some(ClosedDirectory { path, owner }) = &self.file.rare().below else { return Ok(()) };
         let number = |text: &String| self.files().accounts().number(AccountKind::User, text);
         let owner = owner.as_ref().map(number).transpose().map_err(Fault::refused)?;
-        self.files().guard_closed(spot, (path, owner))
+        let own = self.file.owner.as_ref().map(number).transpose().map_err(Fault::refused)?;
+        self.files().guard_closed(spot, (path, owner), own)
     }
 
     fn below(&self, spot: &Entry<'_>, premise: &Premise) -> Result<Vec<String>, Fault> {

@@ -4,6 +4,7 @@ use crate::host::files::{Attributes, Content, EntryStat, Fault, SET_ID, denies_o
 use crate::kinds::file::Shape;
 use crate::kinds::file::check::compare::{Look, Want};
 use crate::kinds::file::declare::content::Body;
+use rustix::fs::FileType;
 
 /// The rights of others to read and enter a directory.
 const ENTERED_BY_OTHERS: u32 = 0o005;
@@ -65,7 +66,8 @@ impl Look<'_> {
         let is_closed = is_narrow
             || private.is_some()
             || content.is_some_and(|content| self.is_closed(content));
-        if is_closed && declared.owner.is_none() && is_strangers {
+        let is_privileged = content.is_some() && self.gives_set_id(content);
+        if (is_closed || is_privileged) && declared.owner.is_none() && is_strangers {
             declared.owner = Some(self.files.own_uid());
         }
         if private.is_some() && self.files.leaves_stranger(seen, declared.owner) {
@@ -87,7 +89,14 @@ impl Look<'_> {
                 base &= !SET_ID;
             }
         }
-        Ok(End { declared, base: if is_narrow { base & 0o700 } else { base }, keeps_group })
+        let base = if is_narrow { base & 0o700 } else { base };
+        // A group that nobody declares gets no right from a stranger that others do not have.
+        let after = self.file.mode_over(base, seen.kind == FileType::Directory);
+        let is_more = (after >> 3) & !after & 0o007 != 0;
+        if is_more && declared.group.is_none() && self.files.leaves_stranger(seen, declared.owner) {
+            declared.group = Some(own_gid());
+        }
+        Ok(End { declared, base, keeps_group })
     }
 
     /// Returns true if the object has its final owner, group and mode.
@@ -112,6 +121,12 @@ impl Look<'_> {
     fn is_closed(&self, content: &Content<'_>) -> bool {
         let declared = self.file.mode_over(self.file.creation_mode(Some(content)), false);
         content.denies_others() || (self.file.mode.is_some() && denies_others(declared))
+    }
+
+    /// Returns true if the declared mode gives set-id bits: who can change the file gets the rights of its owner or group.
+    fn gives_set_id(&self, content: Option<&Content<'_>>) -> bool {
+        let declared = self.file.mode_over(self.file.creation_mode(content), false);
+        self.files.is_root() && self.file.mode.is_some() && declared & SET_ID != 0
     }
 
     /// Returns true if the content is for its owner alone unless a mode says otherwise.

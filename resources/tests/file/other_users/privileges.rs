@@ -206,3 +206,35 @@ fn an_undo_gives_no_capabilities() {
     let found = held.check(&host, CheckRequest::default()).now_or_never().unwrap();
     assert!(matches!(found, CheckResult::Same), "{found:?}");
 }
+
+/// Who owns a program can change it: a declared content with a set-id bit becomes root's in the place of a stranger's
+/// file, also in a tree, unless the graph declares the owner.
+#[test]
+fn a_program_with_a_set_id_bit_is_not_left_to_a_stranger() {
+    demand_root();
+    let dir = scratch();
+    let (home, source) = (dir.path().join("home"), dir.path().join("source"));
+    strangers::make_directory(&home, 0o755);
+    fs::create_dir(&source).unwrap();
+    fs::write(source.join("tool"), "x").unwrap();
+    let path = home.join("tool");
+    let of_source = source.display().to_string();
+    for given in ["02755", "04755", "u=rwx,g=rxs,o=rx"] {
+        strangers::write(&path, "x", 0o755);
+        made_new(&path, &[("content", "x"), ("group", "shadow"), ("mode", given)]);
+        assert_eq!(owner(&path), (0, 42), "{given}");
+        assert_ne!(mode(&path) & 0o6000, 0, "{given}");
+        strangers::write(&path, "other", 0o755);
+        let tree = [("source", of_source.as_str()), ("recurse", "true"), ("group", "shadow")];
+        let tree = [&tree[..], &[("mode", given), ("force", "true")]].concat();
+        if given != "u=rwx,g=rxs,o=rx" {
+            made_new(slash(&home), &tree);
+            assert_eq!(owner(&path), (0, 42), "a tree, {given}");
+            fs::remove_dir_all(&home).unwrap();
+            strangers::make_directory(&home, 0o755);
+        }
+    }
+    strangers::write(&path, "x", 0o755);
+    made_new(&path, &[("content", "x"), ("owner", "nobody"), ("mode", "02755")]);
+    assert_eq!(owner(&path).0, STRANGER, "as declared");
+}

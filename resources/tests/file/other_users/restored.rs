@@ -162,3 +162,23 @@ fn a_set_id_bit_returns_only_with_the_recorded_content() {
         fs::remove_file(&path).unwrap();
     }
 }
+
+/// A closed directory without a declared owner is root's: nothing is made below one of a stranger's, unless the graph
+/// declares that user as the owner of the object.
+#[test]
+fn a_file_is_made_below_no_closed_directory_of_a_stranger() {
+    demand_root();
+    let (host, dir) = (Host::default(), scratch());
+    let home = dir.path().join("home");
+    make_directory(&home, (STRANGER, 0o755));
+    let private = home.join("private");
+    let directory = file(crate::other_users::takeover::slash(&private), &[("mode", "0700")]);
+    let closed = directory.footprint().closed_directory.unwrap();
+    make_directory(&private, (STRANGER, 0o700));
+    let below = |given: &[(&str, &str)]| {
+        file(private.join("f"), given).with_closed_directory(closed.clone()).unwrap()
+    };
+    let words = refused(&host, &below(&[("content", "x"), ("mode", "0644")]));
+    assert!(words.contains("is not the declared one") && names(&private).is_empty(), "{words}");
+    made(&host, &below(&[("content", "x"), ("owner", "nobody")]));
+}
