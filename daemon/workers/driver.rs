@@ -2,20 +2,26 @@
 
 use crate::config::probe_answer;
 use crate::driver::{Driver, DriverDeps, DriverEvent, Inbox, Notification, Observer, PingReply};
+use crate::history::History;
 use crate::lease::LeaseStatus;
 use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
-use crate::workers::Shared;
+use crate::workers::MakeObserver;
 use crate::workers::graph::loader::GraphLoader;
+use crate::workers::graph::settings::LiveSettings;
+use crate::workers::requests::queue::Requests;
 use crate::workers::shutdown::Shutdown;
 use crate::workers::state::store::StoreOutput;
+use crate::workers::worker_factory::WorkerFactory;
+use crate::workers::world::host_world::HostWorld;
 use std::convert::Infallible;
 use std::io;
-use std::sync::{Arc, PoisonError, Weak};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
-use steadfast_resources::Host;
 use steadfast_resources::host::world::SharedWorld;
+use steadfast_resources::{Host, MintKey};
 use tokio::runtime::Runtime;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 /// The time that runs of a failed driver may take to end. No resource may run twice at once (E-6), so that the process
@@ -35,41 +41,72 @@ const RANK: u8 = 2;
 /// The upper limit of a stop. The engine decides about its end, because some runs must not be interrupted.
 const GRACE: Duration = Duration::from_hours(24);
 
-/// Waits until the lease was acquired once. A driver may start without a lease that was lost.
-async fn has_lease(shared: &Shared) {
-    let mut lease = shared.lease.subscribe();
-    // The sender lives as long as the borrowed value.
-    drop(lease.wait_for(|lease| *lease != LeaseStatus::Wanted).await);
+/// The parts of the worker.
+pub(super) struct DriverParts {
+    /// The key for minting permits.
+    pub(super) key: Arc<MintKey>,
+    pub(super) observer: MakeObserver,
+    pub(super) lease: watch::Receiver<LeaseStatus>,
+    pub(super) graph: GraphLoader,
+    pub(super) history: Arc<History>,
+    pub(super) requests: Requests,
+    pub(super) settings: Arc<LiveSettings>,
+    pub(super) shutdown: Arc<Shutdown>,
+    pub(super) state_directory: PathBuf,
+    pub(super) world: Arc<HostWorld>,
+}
+
+/// The parts of the worker, and the last driver.
+struct DriverWorker {
+    parts: DriverParts,
+    /// Alive as long as the last driver or one of its runs is.
+    presence: Mutex<Weak<()>>,
+}
+
+impl DriverParts {
+    /// Waits until the lease was acquired once. A driver may start without a lease that was lost.
+    async fn has_lease(&self) {
+        let mut lease = self.lease.clone();
+        if lease.wait_for(|lease| *lease != LeaseStatus::Wanted).await.is_err() {
+            // The worker of the lease has ended for good: the daemon ends.
+            std::future::pending().await
+        }
+    }
+
+    /// Returns the time that runs have to end now.
+    fn grace(&self) -> Duration {
+        if self.shutdown.is_now() { Duration::ZERO } else { self.settings.current().grace }
+    }
 }
 
 /// Creates the worker that drives the graph.
-pub(super) fn driver(shared: &Arc<Shared>) -> Manifold {
-    let own = Arc::clone(shared);
-    let worker = shared.worker("driver", move |inputs, life: WorkerContext| {
-        let shared = Arc::clone(&own);
+pub(super) fn driver(factory: &WorkerFactory, parts: DriverParts) -> Manifold {
+    let own = Arc::new(DriverWorker { parts, presence: Mutex::default() });
+    let manifold = factory.worker("driver", move |inputs, life: WorkerContext| {
+        let worker = Arc::clone(&own);
         async move {
             tokio::select! {
-                () = life.during(has_lease(&shared)) => {}
+                () = life.during(worker.parts.has_lease()) => {}
                 () = life.stopping().cancelled() => return Ok(()),
             }
             let begun = tokio::select! {
-                begun = begin(&shared, inputs.get("store")?) => begun?,
+                begun = begin(&worker, inputs.get("store")?) => begun?,
                 // No driver runs yet, so that there is nothing to wait for.
                 () = life.stopping().cancelled() => return Ok(()),
             };
             let (mut running, inbox) = begun;
-            shared.requests.attach(inbox.clone());
+            worker.parts.requests.attach(inbox.clone());
             life.ready(Outputs::none());
             tokio::select! {
                 ended = &mut running.ended => {
                     return if ended.is_ok() { Ok(()) } else { Err(running.broken()) };
                 }
                 () = life.stopping().cancelled() => {
-                    if !shared.shutdown.is_begun() {
+                    if !worker.parts.shutdown.is_begun() {
                         // Another driver follows and receives the pending requests.
-                        inbox.put_first(shared.requests.detach(&inbox));
+                        inbox.put_first(worker.parts.requests.detach(&inbox));
                     }
-                    inbox.put(DriverEvent::Stop(shared.grace()));
+                    inbox.put(DriverEvent::Stop(worker.parts.grace()));
                 }
                 never = life.watch_thread(|| ping(&inbox)) => match never {},
             }
@@ -77,8 +114,8 @@ pub(super) fn driver(shared: &Arc<Shared>) -> Manifold {
                 ended = &mut running.ended => {
                     if ended.is_ok() { Ok(()) } else { Err(running.broken()) }
                 }
-                never = cut_off(&inbox, &shared.shutdown) => match never {},
-                () = hangs(&inbox, &shared.shutdown) => {
+                never = cut_off(&inbox, &worker.parts.shutdown) => match never {},
+                () = hangs(&inbox, &worker.parts.shutdown) => {
                     let what = "the driver hangs and was abandoned";
                     tracing::error!(event = "stop_timeout", "{what}");
                     Err(Failure::again(what))
@@ -86,22 +123,22 @@ pub(super) fn driver(shared: &Arc<Shared>) -> Manifold {
             }
         }
     });
-    worker.requires("store").handles("lease").handles("graph").handles("events").grace(GRACE)
+    manifold.requires("store").handles("lease").handles("graph").handles("events").grace(GRACE)
 }
 
 /// Starts a driver after all runs of the previous one have ended.
 async fn begin(
-    shared: &Arc<Shared>,
+    worker: &Arc<DriverWorker>,
     kept: StoreOutput,
 ) -> Result<(Running<'_>, Inbox<DriverEvent>), Failure> {
-    leftovers(shared).await?;
-    let mut running = Running::start(shared, kept)?;
+    leftovers(worker).await?;
+    let mut running = Running::start(worker, kept)?;
     let Ok((inbox, presence)) = (&mut running.began).await else {
         // The failure is known when the thread has ended.
         drop((&mut running.ended).await);
         return Err(running.broken());
     };
-    *shared.presence.lock().unwrap_or_else(PoisonError::into_inner) = presence;
+    *worker.presence.lock().unwrap_or_else(PoisonError::into_inner) = presence;
     running.inbox = Some(inbox.clone());
     Ok((running, inbox))
 }
@@ -142,9 +179,9 @@ fn ping(inbox: &Inbox<DriverEvent>) -> oneshot::Receiver<()> {
 }
 
 /// Waits until all runs of an earlier driver have ended.
-async fn leftovers(shared: &Shared) -> Result<(), Failure> {
+async fn leftovers(worker: &DriverWorker) -> Result<(), Failure> {
     let deadline = Instant::now() + LEFTOVERS;
-    let presence = shared.presence.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let presence = worker.presence.lock().unwrap_or_else(PoisonError::into_inner).clone();
     while presence.strong_count() > 0 {
         if Instant::now() > deadline {
             return Err(Failure::fatal(RANK, "commands of the failed driver do not end"));
@@ -156,20 +193,20 @@ async fn leftovers(shared: &Shared) -> Result<(), Failure> {
 
 /// The thread of a driver, as seen by its worker.
 struct Running<'a> {
-    shared: &'a Shared,
+    worker: &'a DriverWorker,
     began: oneshot::Receiver<(Inbox<DriverEvent>, Weak<()>)>,
     ended: oneshot::Receiver<()>,
     inbox: Option<Inbox<DriverEvent>>,
-    failure: Arc<std::sync::Mutex<Option<Failure>>>,
+    failure: Arc<Mutex<Option<Failure>>>,
 }
 
 impl<'a> Running<'a> {
-    fn start(shared: &'a Arc<Shared>, kept: StoreOutput) -> Result<Self, Failure> {
+    fn start(worker: &'a Arc<DriverWorker>, kept: StoreOutput) -> Result<Self, Failure> {
         let (told, began) = oneshot::channel();
         let (end, ended) = oneshot::channel();
-        let failure = Arc::new(std::sync::Mutex::new(None));
+        let failure = Arc::new(Mutex::new(None));
         let failed = Arc::clone(&failure);
-        let of_thread = Arc::clone(shared);
+        let of_thread = Arc::clone(worker);
         let thread = std::thread::Builder::new().name("driver".to_owned());
         thread
             .spawn(move || match drive(&of_thread, &kept, told) {
@@ -178,7 +215,7 @@ impl<'a> Running<'a> {
                 Err(why) => *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(why),
             })
             .map_err(Failure::again)?;
-        Ok(Self { shared, began, ended, inbox: None, failure })
+        Ok(Self { worker, began, ended, inbox: None, failure })
     }
 
     fn broken(&self) -> Failure {
@@ -198,7 +235,7 @@ impl Drop for Running<'_> {
         }
         if let Some(inbox) = &self.inbox {
             // Queries of the stopped driver end without a reply.
-            drop(self.shared.requests.detach(inbox));
+            drop(self.worker.parts.requests.detach(inbox));
             inbox.put(DriverEvent::Stop(Duration::ZERO));
         }
     }
@@ -241,7 +278,7 @@ impl Observer for AnswerObserver {
 }
 
 fn drive(
-    shared: &Shared,
+    worker: &DriverWorker,
     kept: &StoreOutput,
     told: oneshot::Sender<(Inbox<DriverEvent>, Weak<()>)>,
 ) -> Result<(), Failure> {
@@ -252,22 +289,22 @@ fn drive(
     runtime.block_on(async {
         let parts = DriverDeps {
             host: Host::default()
-                .with_command_records(&shared.state_directory)
-                .with_world(Arc::clone(&shared.world) as Arc<dyn SharedWorld>),
-            key: Arc::clone(&shared.key),
+                .with_command_records(&worker.parts.state_directory)
+                .with_world(Arc::clone(&worker.parts.world) as Arc<dyn SharedWorld>),
+            key: Arc::clone(&worker.parts.key),
             journal: Some(kept.journal.clone()),
             recalled,
-            history: Some(Arc::clone(&shared.history)),
+            history: Some(Arc::clone(&worker.parts.history)),
             read_only: kept.read_only.clone(),
-            kinds: shared.host().graph.options.kinds,
+            kinds: worker.parts.settings.current().graph.options.kinds,
             observer: Box::new(AnswerObserver {
-                inner: (shared.observer)(),
-                loader: shared.graph.clone(),
+                inner: (worker.parts.observer)(),
+                loader: worker.parts.graph.clone(),
             }),
         };
-        shared.world.reset_permits();
-        let driver = Driver::new(shared.host().driver, parts);
-        if let Some(lease) = crate::workers::state::lease::right(&shared.lease.borrow()) {
+        worker.parts.world.reset_permits();
+        let driver = Driver::new(worker.parts.settings.current().driver, parts);
+        if let Some(lease) = crate::workers::state::lease::right(&worker.parts.lease.borrow()) {
             driver.inbox().put(DriverEvent::Lease(lease));
         }
         if told.send((driver.inbox(), driver.presence())).is_err() {

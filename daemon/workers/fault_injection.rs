@@ -6,8 +6,8 @@ use crate::fault_injection;
 use crate::fault_injection::Fault;
 use crate::lease::{Answer as Answered, Lease, LeaseError, Renewal, Token};
 use crate::supervisor::{Failure, Inputs, WorkerContext};
-use crate::workers::Shared;
 use crate::workers::errors::FaultError;
+use crate::workers::requests::queue::Requests;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -93,7 +93,7 @@ impl Faults {
     }
 
     /// Injects a fault into a running worker; returns false if no worker has the name.
-    pub(super) fn inject(&self, worker: &str, fault: Fault) -> bool {
+    fn inject(&self, worker: &str, fault: Fault) -> bool {
         let all = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
         all.get(worker).is_some_and(|way| way.send(fault).is_ok())
     }
@@ -135,14 +135,19 @@ impl Faults {
     }
 }
 
-impl Shared {
+impl Faults {
     /// Injects a fault into a worker, or with `in:` before the name into a thread or a place. A fault of the driver
     /// takes effect in its loop.
-    pub(super) fn inject(&self, worker: &str, how: &str) -> Result<(), FaultError> {
+    pub(super) fn carry_out(
+        &self,
+        requests: &Requests,
+        worker: &str,
+        how: &str,
+    ) -> Result<(), FaultError> {
         if let ("lease", "lost" | "found") = (worker, how) {
             // A lease that is never renewed is never found to be lost.
             lifetime().ok_or(FaultError::EndlessLease)?;
-            self.faults.is_lease_taken.store(how == "lost", Ordering::SeqCst);
+            self.is_lease_taken.store(how == "lost", Ordering::SeqCst);
             return Ok(());
         }
         let fault = Fault::named(how).ok_or_else(|| FaultError::UnknownFault(how.to_owned()))?;
@@ -153,9 +158,9 @@ impl Shared {
         let in_loop = worker == "driver" && fault != Fault::Error;
         let there = if in_loop {
             let answer = PingReply(Box::new(move |_| inject_fault(fault)));
-            self.requests.put_now(DriverEvent::Ping(answer)).is_ok()
+            requests.put_now(DriverEvent::Ping(answer)).is_ok()
         } else {
-            self.faults.inject(worker, fault)
+            self.inject(worker, fault)
         };
         if there { Ok(()) } else { Err(FaultError::UnknownWorker(worker.to_owned())) }
     }

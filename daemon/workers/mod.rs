@@ -4,8 +4,12 @@
 //! driver is started again, and no other worker notices. The driver's loop has its own thread; all other workers are
 //! tasks on the main thread, and must never block it.
 //!
+//! A value that ends with its worker is an output of that worker (the journal of the store). A value that outlives its
+//! worker, such as a queue, is given to each worker that uses it, in the fields of its own parts. Nothing is shared by
+//! all.
+//!
 //! Reading order: this file ([`run_daemon`]); `errors`; the chain of inputs `state/` and `driver`; `graph/`;
-//! `requests/`; `reporting/`; `world/`; `shutdown`; `fault_injection`.
+//! `requests/`; `reporting/`; `world/`; `shutdown`; `worker_factory`; `fault_injection`.
 
 mod driver;
 mod errors;
@@ -16,6 +20,7 @@ mod reporting;
 mod requests;
 mod shutdown;
 mod state;
+mod worker_factory;
 mod world;
 
 pub use errors::{LogLevelError, SettingsRejected};
@@ -39,19 +44,28 @@ use crate::control::Address;
 use crate::driver::Observer;
 use crate::events::{LogWriter, NewEvent, Publisher, Retention, Stream, session_start};
 use crate::history::History;
-use crate::lease::{Lease, LeaseStatus};
+use crate::lease::Lease;
 use crate::signals::Signals;
-use crate::supervisor::{Delays, Ended, Failure, Inputs, Manifold, Supervisor, WorkerContext};
+use crate::supervisor::{Delays, Ended, Supervisor};
 use graph::loader::{GraphLoader, SettingsFile};
+use graph::settings::{LiveSettings, SettingsChanger};
+use reporting::event_log::LogThread;
+use reporting::health::HealthSources;
+use reporting::metrics::MetricsSources;
+use reporting::recorders::RecorderWorkers;
 use requests::event_query;
 use requests::handler::DaemonRequestHandler;
+use requests::parts::HandlerParts;
 use requests::queue::Requests;
 use shutdown::Shutdown;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 use steadfast_resources::MintKey;
 use tokio::sync::watch;
+use worker_factory::WorkerFactory;
+use world::WorldParts;
+use world::host_world::HostWorld;
 
 /// A function that creates the observer of a driver's notifications.
 pub type MakeObserver = Box<dyn Fn() -> Box<dyn Observer> + Send + Sync>;
@@ -109,84 +123,6 @@ const STOP_RANK_SIGNALS: u8 = 2;
 /// The stop rank of the control socket: it answers until the end.
 const STOP_RANK_CONTROL: u8 = 3;
 
-/// The time after which a silent worker counts as hanging. The watchdog of systemd is stricter with the driver.
-const HEARTBEAT_LIMIT: Duration = Duration::from_secs(30);
-
-/// The state that the workers share.
-struct Shared {
-    /// The settings that apply.
-    host: Mutex<HostSettings>,
-    /// The settings that only a start applies, as they were at the start.
-    fixed: Vec<(&'static str, String)>,
-    /// The names of settings that a restart would change.
-    pending: Mutex<Vec<String>>,
-    set_log: SetLog,
-    key: Arc<MintKey>,
-    state_directory: PathBuf,
-    history: Arc<History>,
-    observer: MakeObserver,
-    requests: Requests,
-    graph: GraphLoader,
-    shutdown: Shutdown,
-    /// The connection to the world.
-    world: Arc<world::host_world::HostWorld>,
-    publisher: Publisher,
-    stream: Stream,
-    log_problem: fn() -> Option<String>,
-    dropped_lines: fn() -> u64,
-    /// The time since 1970 of the start.
-    started: Duration,
-    log_thread: Arc<reporting::event_log::LogThread>,
-    /// A lock against overlapping exchanges of recorders.
-    exchange: tokio::sync::Mutex<()>,
-    /// The state of the lease.
-    lease: watch::Sender<LeaseStatus>,
-    /// The lock of the state directory.
-    lock: state::lock::SharedStateLock,
-    /// Alive as long as the last driver or one of its runs is.
-    presence: Mutex<Weak<()>>,
-    /// The maintenance that an operator requests.
-    maintenance: state::maintenance::MaintenanceQueue,
-    #[cfg(feature = "fault-injection")]
-    faults: fault_injection::Faults,
-}
-
-impl Shared {
-    /// Returns the time that runs have to end now.
-    fn grace(&self) -> Duration {
-        if self.shutdown.is_now() { Duration::ZERO } else { self.host().grace }
-    }
-
-    /// Returns the settings that apply.
-    fn host(&self) -> HostSettings {
-        self.host.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Creates a worker. With the feature `fault-injection`, faults can be injected into it.
-    fn worker<W>(
-        &self,
-        name: &str,
-        start: impl Fn(Inputs, WorkerContext) -> W + Send + Sync + 'static,
-    ) -> Manifold
-    where
-        W: Future<Output = Result<(), Failure>> + Send + 'static,
-    {
-        #[cfg(feature = "fault-injection")]
-        let start = self.faults.put_into(name, start);
-        Manifold::new(name, reporting::worker_events::told(&self.publisher, name, start))
-            .heartbeat_within(heartbeat_limit())
-    }
-}
-
-/// Returns the time after which a silent worker counts as hanging; tests can shorten it.
-fn heartbeat_limit() -> Duration {
-    #[cfg(feature = "fault-injection")]
-    if let Some(heartbeat_limit) = fault_injection::heartbeat_limit() {
-        return heartbeat_limit;
-    }
-    HEARTBEAT_LIMIT
-}
-
 /// Records the start of the daemon, and that the last-good settings are used if the settings file was rejected.
 fn record_start(publisher: &Publisher, graph: &[PathBuf], settings_instead: Option<&str>) {
     publisher.publish(session_start("run", graph));
@@ -203,74 +139,136 @@ fn record_start(publisher: &Publisher, graph: &[PathBuf], settings_instead: Opti
 /// A message if the supervisor cannot be started.
 pub async fn run_daemon(setup: Setup) -> Result<Arc<Ended>, &'static str> {
     let supervisor = Supervisor::start(Delays::default())?;
-    let requests = Requests::default();
-    let lock = state::lock::SharedStateLock::new(setup.state_directory.clone());
-    let lease = (setup.lease)(lock.epoch());
     let (publisher, stream) = setup.events;
-    record_start(&publisher, &setup.host.graph.paths, setup.settings_instead.as_deref());
-    let log_writer = LogWriter::new(&stream, setup.state_directory.clone(), setup.retention);
+    let (host, state_directory) = (setup.host, setup.state_directory);
+    record_start(&publisher, &host.graph.paths, setup.settings_instead.as_deref());
     let file = SettingsFile {
         read: setup.read_settings,
         path: setup.settings_file,
-        text: Mutex::new(setup.host.text.clone()),
+        text: Mutex::new(host.text.clone()),
         instead: Mutex::new(setup.settings_instead),
         ..SettingsFile::default()
     };
-    let host = setup.host;
     let (declared, metrics) = (host.recorders.clone(), host.metrics.clone());
-    let connection = world::host_world::HostWorld::new(host.world.clone(), &setup.state_directory);
-    let exports = stored_exports(&setup.state_directory);
-    let shared = Arc::new(Shared {
-        world: Arc::new(connection),
-        fixed: host.fixed.clone(),
-        pending: Mutex::default(),
-        set_log: setup.set_log,
-        key: Arc::new(setup.key),
-        history: History::new(setup.state_directory.clone(), host.history),
-        state_directory: setup.state_directory,
-        observer: setup.observer,
-        graph: GraphLoader::new((host.graph.clone(), file), requests.clone(), publisher.clone()),
-        host: Mutex::new(host),
-        shutdown: Shutdown::new(supervisor.clone(), requests.clone(), stream.clone()),
-        requests,
-        publisher,
-        stream,
-        log_problem: setup.log_problem,
-        dropped_lines: setup.dropped_lines,
-        started: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default(),
-        log_thread: Arc::new(reporting::event_log::LogThread::new(log_writer)),
-        exchange: tokio::sync::Mutex::default(),
-        lease: watch::Sender::default(),
-        lock,
-        presence: Mutex::default(),
-        maintenance: state::maintenance::MaintenanceQueue::default(),
-        #[cfg(feature = "fault-injection")]
-        faults: fault_injection::Faults::default(),
-    });
-    shared.graph.set_exports(exports);
+    // Each of these outlives the workers that use it.
+    let factory = WorkerFactory::new(publisher.clone());
+    let requests = Requests::default();
+    let shutdown = Arc::new(Shutdown::new(supervisor.clone(), requests.clone(), stream.clone()));
+    let lock = Arc::new(state::lock::SharedStateLock::new(state_directory.clone()));
+    let maintenance = Arc::new(state::maintenance::MaintenanceQueue::default());
+    let history = History::new(state_directory.clone(), host.history);
+    let world = Arc::new(HostWorld::new(host.world.clone(), &state_directory));
+    let source = (host.graph.clone(), file);
+    let graph = GraphLoader::new(source, requests.clone(), publisher.clone());
+    graph.set_exports(stored_exports(&state_directory));
+    let settings = Arc::new(LiveSettings::new(host, setup.set_log));
+    let lease_status = watch::Sender::default();
+    let log_writer = LogWriter::new(&stream, state_directory.clone(), setup.retention);
+    let log_thread = Arc::new(LogThread::new(log_writer));
     // A task instead of a worker: subscribers must receive the events of failing workers.
-    let marked = shared.stream.clone();
+    let marked = stream.clone();
     tokio::spawn(async move { marked.send_marks(event_query::TOGETHER).await });
+    let lease = (setup.lease)(lock.epoch());
     #[cfg(feature = "fault-injection")]
-    let lease: Box<dyn Lease> = Box::new(shared.faults.losable(lease));
+    let lease: Box<dyn Lease> = Box::new(factory.faults.losable(lease));
     let stops = setup.signals.stops();
     let (control, group) = setup.socket;
-    let handler = DaemonRequestHandler::new(&shared);
+
+    let recorders = Arc::new(RecorderWorkers {
+        factory: factory.clone(),
+        log_thread: Arc::clone(&log_thread),
+        shutdown: Arc::clone(&shutdown),
+        state_directory: state_directory.clone(),
+        stream: stream.clone(),
+        exchange: tokio::sync::Mutex::default(),
+    });
+    let changer = Arc::new(SettingsChanger {
+        settings: Arc::clone(&settings),
+        requests: requests.clone(),
+        history: Arc::clone(&history),
+        publisher: publisher.clone(),
+        recorders: Arc::clone(&recorders),
+    });
+    let sources = MetricsSources {
+        shutdown: Arc::clone(&shutdown),
+        lease: lease_status.subscribe(),
+        started: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default(),
+        requests: requests.clone(),
+        world: Arc::clone(&world),
+        dropped_lines: setup.dropped_lines,
+        stream: stream.clone(),
+    };
+    let health = HealthSources {
+        shutdown: Arc::clone(&shutdown),
+        stream: stream.clone(),
+        log_problem: setup.log_problem,
+        history: Arc::clone(&history),
+        world: Arc::clone(&world),
+        settings: Arc::clone(&settings),
+    };
+    let handler = DaemonRequestHandler::new(HandlerParts {
+        requests: requests.clone(),
+        graph: graph.clone(),
+        shutdown: Arc::clone(&shutdown),
+        stream: stream.clone(),
+        state_directory: state_directory.clone(),
+        lock: Arc::clone(&lock),
+        maintenance: Arc::clone(&maintenance),
+        history: Arc::clone(&history),
+        world: Arc::clone(&world),
+        settings: Arc::clone(&settings),
+        health,
+        #[cfg(feature = "fault-injection")]
+        faults: factory.faults.clone(),
+    });
+    let drive = driver::DriverParts {
+        key: Arc::new(setup.key),
+        observer: setup.observer,
+        lease: lease_status.subscribe(),
+        graph: graph.clone(),
+        history: Arc::clone(&history),
+        requests: requests.clone(),
+        settings: Arc::clone(&settings),
+        shutdown: Arc::clone(&shutdown),
+        state_directory: state_directory.clone(),
+        world: Arc::clone(&world),
+    };
+    let log = reporting::event_log::EventLogParts {
+        lock: Arc::clone(&lock),
+        log_thread,
+        shutdown: Arc::clone(&shutdown),
+        stream,
+    };
+    let store = state::store::StoreParts {
+        history,
+        lock,
+        maintenance,
+        publisher: publisher.clone(),
+        requests: requests.clone(),
+        settings,
+        state_directory: state_directory.clone(),
+    };
+    let of_signals = (graph.clone(), requests.clone(), Arc::clone(&shutdown));
+    let until = setup.until_converged;
+    let until = until.map(|it| shutdown::when_converged(&factory, it, (&graph, &shutdown)));
     let mut workers = vec![
-        reporting::metrics::metrics_socket(&shared, (&control, group), &metrics),
-        requests::signals::signals(&shared, setup.signals),
-        reporting::event_log::events(&shared),
-        requests::control::control(&shared, handler, (control, group)),
-        state::lease::lease(&shared, lease),
-        state::store::store(&shared),
-        driver::driver(&shared),
-        graph::loader::graph(&shared, stops),
-        reporting::watchdog::watchdog(&shared),
-        world::world(&shared),
+        reporting::metrics::metrics_socket(&factory, &sources, (&control, group), &metrics),
+        requests::signals::signals(&factory, setup.signals, of_signals),
+        reporting::event_log::events(&factory, log),
+        requests::control::control(&factory, handler, (control, group), lease_status.subscribe()),
+        state::lease::lease(&factory, lease, (lease_status, requests.clone())),
+        state::store::store(&factory, store),
+        driver::driver(&factory, drive),
+        graph::loader::graph(&factory, &graph, (changer, Arc::clone(&world)), stops),
+        reporting::watchdog::watchdog(&factory, (&shutdown, &requests)),
     ];
-    workers.extend(declared.into_iter().map(|each| reporting::recorders::recorder(&shared, each)));
-    workers.extend(reporting::metrics::optional_metrics(&shared, &metrics));
-    workers.extend(setup.until_converged.map(|until| shutdown::when_converged(&shared, until)));
+    workers.push(world::world(
+        &factory,
+        WorldParts { world, graph, requests, publisher, state_directory },
+    ));
+    workers.extend(declared.into_iter().map(|each| recorders.worker(each)));
+    workers.extend(reporting::metrics::optional_metrics(&factory, &sources, &metrics));
+    workers.extend(until);
     if let Err(refused) = supervisor.install(workers).await {
         // A test checks that the declared inputs of the workers are consistent.
         tracing::error!(error = %refused, "the workers of the daemon could not be installed");

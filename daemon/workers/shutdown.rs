@@ -1,17 +1,17 @@
 //! The shutdown of a daemon: the first request stops it in order, the second one at once.
 
 use crate::api::State;
-use crate::driver::DriverEvent;
+use crate::driver::{DriverEvent, PingReply};
 use crate::events::Stream;
 use crate::supervisor::{Manifold, Outputs, Supervisor, WorkerContext};
-use crate::workers::Shared;
 use crate::workers::graph::loader::GraphLoader;
 use crate::workers::reporting::sd_notify;
 use crate::workers::requests::queue::Requests;
+use crate::workers::worker_factory::WorkerFactory;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 /// The time for which events at the end wait for later ones, so that they are recorded together.
@@ -81,16 +81,17 @@ impl Shutdown {
 
 /// Creates the worker that ends the daemon when the host has been converged for a given time (`--converged-timeout`).
 pub(super) fn when_converged(
-    shared: &Arc<Shared>,
+    factory: &WorkerFactory,
     (seen, long): (watch::Receiver<bool>, Duration),
+    (graph, shutdown): (&GraphLoader, &Arc<Shutdown>),
 ) -> Manifold {
-    let own = Arc::clone(shared);
-    shared.worker("until-converged", move |_, life: WorkerContext| {
-        let (shared, seen) = (Arc::clone(&own), seen.clone());
+    let own = (graph.clone(), Arc::clone(shutdown));
+    factory.worker("until-converged", move |_, life: WorkerContext| {
+        let ((graph, shutdown), seen) = (own.clone(), seen.clone());
         async move {
             life.ready(Outputs::none());
             tokio::select! {
-                () = life.during(wait(seen, long, &shared.graph)) => shared.shutdown.begin(),
+                () = life.during(wait(seen, long, (&graph, &shutdown.requests))) => shutdown.begin(),
                 () = life.stopping().cancelled() => {}
             }
             Ok(())
@@ -99,7 +100,11 @@ pub(super) fn when_converged(
 }
 
 /// Waits until the host has been converged for a given time, with a graph that uses the last answers of the probes.
-async fn wait(mut seen: watch::Receiver<bool>, long: Duration, graph: &GraphLoader) {
+async fn wait(
+    mut seen: watch::Receiver<bool>,
+    long: Duration,
+    (graph, requests): (&GraphLoader, &Requests),
+) {
     loop {
         if graph.has_unused_answers() {
             tokio::time::sleep(LOOK).await;
@@ -109,8 +114,22 @@ async fn wait(mut seen: watch::Receiver<bool>, long: Duration, graph: &GraphLoad
             return std::future::pending().await;
         }
         let broken = seen.wait_for(|converged| !*converged);
-        if tokio::time::timeout(long, broken).await.is_err() && !graph.has_unused_answers() {
+        let is_broken = tokio::time::timeout(long, broken).await.is_ok();
+        // The driver may not have taken the graph that uses the last answers.
+        let has_turned = !is_broken && turn(requests).await && turn(requests).await;
+        if has_turned && *seen.borrow() && !graph.has_unused_answers() {
             return;
         }
+        if !is_broken && !has_turned {
+            tokio::time::sleep(LOOK).await;
+        }
     }
+}
+
+/// Waits until the driver has handled all earlier events; returns false if no driver runs.
+async fn turn(requests: &Requests) -> bool {
+    let (turned, answer) = oneshot::channel();
+    // The receiver is dropped while the process ends.
+    let ping = PingReply(Box::new(move |_| turned.send(()).unwrap_or_default()));
+    requests.put_now(DriverEvent::Ping(ping)).is_ok() && answer.await.is_ok()
 }

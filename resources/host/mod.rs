@@ -1,10 +1,10 @@
 //! The only access to the machine: files, processes, accounts, systemd, packages.
 //!
-//! Kinds must change the host only through this module, and each mutating function takes a permit. The module
-//! must never know a kind or the graph.
+//! Kinds must change the host only through this module, and each mutating function takes a permit. The module must
+//! never know a kind or the graph.
 //!
-//! Reading order: `kernel/` (system calls), `files/`, `input_trust.rs` (files that root may read or run),
-//! `process/`, `git_command.rs`, `secrets.rs`, `stat.rs`, `unfinished.rs` (files that others are writing), `tables/`, `systemd/`,
+//! Reading order: `kernel/` (system calls), `files/`, `input_trust.rs` (files that root may read or run), `process/`,
+//! `git_command.rs`, `secrets.rs`, `stat.rs`, `unfinished.rs` (files that others are writing), `tables/`, `systemd/`,
 //! `packages/`, `journal.rs`, `world.rs`.
 
 pub mod files;

@@ -372,12 +372,12 @@ fn a_failed_probe_keeps_its_last_value() {
 /// Rule 11: neither an edge that a user of the answer declares, nor a receiver of the answer, makes anything wait for a
 /// failed probe.
 #[test]
-fn what_follows_users_of_a_failed_probe_goes_on() {
+fn users_of_a_failed_probe_and_their_successors_go_on() {
     let host = Host::with(
         "graph: g\nresources:\n  probe:\n  - {name: flip, args: [cat, $DIR/flip], type: bool, watchfiles: [$DIR/flip]}\n  \
          file:\n  - {name: user, path: $DIR/user, content: x, when: probe.flip, before: ['file[other]']}\n  \
          - {name: other, path: $DIR/other, content: x}\n  \
-         - {name: received, path: $DIR/received, recv: {content: probe[flip].output}}\n",
+         - {name: received, path: $DIR/received, recv: {content: 'probe[flip].output'}}\n",
     );
     host.write("flip", "true\n");
     let daemon = run(&host);
@@ -398,7 +398,7 @@ fn what_follows_users_of_a_failed_probe_goes_on() {
 fn receivers_of_a_probe_without_an_answer_wait() {
     let host = Host::with(
         "graph: g\nresources:\n  probe:\n  - {name: flip, args: [cat, $DIR/flip], watchfiles: [$DIR/flip]}\n  \
-         file:\n  - {name: received, path: $DIR/received, recv: {content: probe[flip].output}}\n",
+         file:\n  - {name: received, path: $DIR/received, recv: {content: 'probe[flip].output'}}\n",
     );
     let daemon = run(&host);
     daemon.wait_for_of("failed", "probe[flip]");

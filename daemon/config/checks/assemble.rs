@@ -85,8 +85,8 @@ fn senders_of(vertices: &[DraftVertex]) -> HashSet<Arc<str>> {
     senders.collect()
 }
 
-/// Returns the vertices that others need by a declared edge or a received value. The edges from a probe to the users and
-/// receivers of its answer count as automatic: they go on with the last answer.
+/// Returns the vertices that others need by a declared edge or a received value. The edges from a probe to the users
+/// and receivers of its answer count as automatic: they go on with the last answer.
 fn needed_by_declared_edges(vertices: &[DraftVertex], ties: &[DraftEdge]) -> HashSet<usize> {
     let is_probe = |number: usize| {
         let resource = vertices.get(number).and_then(|vertex| vertex.resource.as_ref());

@@ -2,7 +2,7 @@
 //!
 //! The checks must not depend on which reader produced the files. Reading order: this file ([`check`]), `collections`,
 //! `identities`, `metaparams`, `semaphores`, `world_permits`, `values`, `edges`, `edge_sets`, `set_index`,
-//! `exports`, `inactive`, `probe_cycles`, `auto_edges`, `claims`, `aliases`, `assemble`, `selection`.
+//! `exports`, `inactive`, `led_edges`, `probe_cycles`, `auto_edges`, `claims`, `aliases`, `assemble`, `selection`.
 
 pub(super) mod aliases;
 mod assemble;
@@ -14,6 +14,7 @@ pub(super) mod edges;
 pub(super) mod exports;
 pub(super) mod identities;
 pub(super) mod inactive;
+mod led_edges;
 pub(super) mod metaparams;
 mod probe_cycles;
 pub(super) mod selection;

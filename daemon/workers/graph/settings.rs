@@ -5,15 +5,16 @@ use crate::api::Level;
 use crate::api::{EventKind, SettingsChange};
 use crate::config::{Recorder, Text, WorldSettings};
 use crate::driver::{DriverEvent, Settings, Tuning};
-use crate::events::NewEvent;
 use crate::events::render::settings_change;
-use crate::history::Limits;
+use crate::events::{NewEvent, Publisher};
+use crate::history::{History, Limits};
 use crate::workers::GraphSource;
-use crate::workers::Shared;
-use crate::workers::errors::SettingsRejected;
+use crate::workers::errors::{LogLevelError, SettingsRejected};
 use crate::workers::reporting::metrics::MetricsSettings;
-use crate::workers::reporting::recorders;
-use std::sync::{Arc, PoisonError};
+use crate::workers::reporting::recorders::RecorderWorkers;
+use crate::workers::requests::handler::SetLog;
+use crate::workers::requests::queue::Requests;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -56,12 +57,64 @@ impl SettingsChange {
     }
 }
 
+/// The settings that apply, and those that wait for a restart.
+pub(in crate::workers) struct LiveSettings {
+    current: Mutex<HostSettings>,
+    /// The settings that only a start applies, as they were at the start.
+    fixed: Vec<(&'static str, String)>,
+    /// The names of settings that a restart would change.
+    pending: Mutex<Vec<String>>,
+    set_log: SetLog,
+}
+
+impl LiveSettings {
+    pub(in crate::workers) fn new(settings: HostSettings, set_log: SetLog) -> Self {
+        let (fixed, pending) = (settings.fixed.clone(), Mutex::default());
+        Self { current: Mutex::new(settings), fixed, pending, set_log }
+    }
+
+    /// Returns the settings that apply.
+    pub(in crate::workers) fn current(&self) -> HostSettings {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the names of the settings that a restart would change.
+    pub(in crate::workers) fn pending(&self) -> Vec<String> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Changes the level of the log.
+    pub(in crate::workers) fn set_log(&self, level: &str) -> Result<(), LogLevelError> {
+        (self.set_log)(level)
+    }
+
+    /// Takes new settings over. Returns the names of those that need a restart, and true if these names are news.
+    fn replace(&self, new: HostSettings) -> (Vec<String>, bool) {
+        let restart = new.fixed.iter().filter(|one| !self.fixed.contains(one));
+        let restart: Vec<String> = restart.map(|(name, _)| (*name).to_owned()).collect();
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = new;
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_news = *pending != restart;
+        pending.clone_from(&restart);
+        (restart, is_news)
+    }
+}
+
+/// The parts that take new settings.
+pub(in crate::workers) struct SettingsChanger {
+    pub(in crate::workers) settings: Arc<LiveSettings>,
+    pub(in crate::workers) requests: Requests,
+    pub(in crate::workers) history: Arc<History>,
+    pub(in crate::workers) publisher: Publisher,
+    pub(in crate::workers) recorders: Arc<RecorderWorkers>,
+}
+
 /// Applies new settings, and returns the names of those that differ.
 pub(in crate::workers) async fn apply_settings(
-    shared: &Arc<Shared>,
+    to: &SettingsChanger,
     new: HostSettings,
 ) -> SettingsChange {
-    let old = shared.host();
+    let old = to.settings.current();
     let mut change = SettingsChange::default();
     let mut differs = |name: &str, differs: bool| {
         if differs {
@@ -88,67 +141,32 @@ pub(in crate::workers) async fn apply_settings(
             pause_limit: now.pause_limit,
             repair_limit: now.repair_limit,
         };
-        shared.requests.put(DriverEvent::Settings(tuning));
+        to.requests.put(DriverEvent::Settings(tuning));
     }
     if differs("history", old.history != new.history) {
-        shared.history.set_limits(new.history);
+        to.history.set_limits(new.history);
     }
     let is_other_level = old.log_level != new.log_level;
     if differs("log_level", is_other_level)
-        && let Err(why) = (shared.set_log)(new.log_level.as_deref().unwrap_or("info"))
+        && let Err(why) = to.settings.set_log(new.log_level.as_deref().unwrap_or("info"))
     {
         tracing::warn!(event = "warning", "the log level was not changed: {why}");
     }
     if differs("recorders", old.recorders != new.recorders) {
-        let own = Arc::clone(shared);
+        let recorders = Arc::clone(&to.recorders);
         let (old, new) = (old.recorders.clone(), new.recorders.clone());
-        let exchange = tokio::spawn(async move { exchange_recorders(&own, (old, new)).await });
+        let exchange = tokio::spawn(async move { recorders.exchange(old, new).await });
         // The reload does not wait for a recorder whose destination does not answer.
         drop(timeout(PROMPT, exchange).await);
     }
-    let at_start = &shared.fixed;
-    let restart = new.fixed.iter().filter(|one| !at_start.contains(one));
-    change.restart = restart.map(|(name, _)| (*name).to_owned()).collect();
-    *shared.host.lock().unwrap_or_else(PoisonError::into_inner) = new;
-    let mut pending = shared.pending.lock().unwrap_or_else(PoisonError::into_inner);
-    let is_news = !change.applied.is_empty() || *pending != change.restart;
-    pending.clone_from(&change.restart);
-    drop(pending);
+    let (restart, is_other_restart) = to.settings.replace(new);
+    change.restart = restart;
+    let is_news = !change.applied.is_empty() || is_other_restart;
     if is_news {
         for line in settings_change(&change) {
             tracing::info!(event = "settings", "{line}");
         }
-        shared.publisher.publish(NewEvent::new(EventKind::Settings(change.clone()), Level::Info));
+        to.publisher.publish(NewEvent::new(EventKind::Settings(change.clone()), Level::Info));
     }
     change
-}
-
-/// Ends the recorders that are no longer declared, or declared differently, and starts the new ones. A new recorder
-/// waits only for an old one of the same name. Exchanges of two reloads do not overlap.
-async fn exchange_recorders(shared: &Arc<Shared>, (old, new): (Vec<Recorder>, Vec<Recorder>)) {
-    let _one_at_a_time = shared.exchange.lock().await;
-    let supervisor = &shared.shutdown.supervisor;
-    let gone = old.iter().filter(|one| !new.contains(one)).map(recorders::worker_name);
-    let gone: Vec<String> = gone.collect();
-    let added = new.into_iter().filter(|one| !old.contains(one));
-    let (later, now): (Vec<_>, Vec<_>) =
-        added.partition(|one| gone.contains(&recorders::worker_name(one)));
-    install_recorders(shared, now).await;
-    let removals = gone.iter().map(|name| async move {
-        if let Err(why) = supervisor.remove(name).await {
-            tracing::warn!(event = "recorder", "{name}: could not be removed: {why}");
-        }
-    });
-    futures_util::future::join_all(removals).await;
-    install_recorders(shared, later).await;
-}
-
-async fn install_recorders(shared: &Arc<Shared>, declared: Vec<Recorder>) {
-    for added in declared {
-        let name = added.name();
-        let worker = recorders::recorder(shared, added);
-        if let Err(why) = shared.shutdown.supervisor.install(vec![worker]).await {
-            tracing::warn!(event = "recorder", "{name}: could not be installed: {why}");
-        }
-    }
 }

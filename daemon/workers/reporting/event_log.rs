@@ -1,11 +1,13 @@
 //! The worker of the event log: it runs the log writer from the moment when this process has the state directory until
 //! all recorders have ended.
 
-use crate::events::LogWriter;
+use crate::events::{LogWriter, Stream};
 use crate::store::StateLock;
 use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
 use crate::workers::STOP_RANK_EVENTS;
-use crate::workers::Shared;
+use crate::workers::shutdown::Shutdown;
+use crate::workers::state::lock::SharedStateLock;
+use crate::workers::worker_factory::WorkerFactory;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -51,20 +53,28 @@ impl Drop for Running {
     }
 }
 
+/// The parts of the worker.
+pub(in crate::workers) struct EventLogParts {
+    pub(in crate::workers) lock: Arc<SharedStateLock>,
+    pub(in crate::workers) log_thread: Arc<LogThread>,
+    pub(in crate::workers) shutdown: Arc<Shutdown>,
+    pub(in crate::workers) stream: Stream,
+}
+
 /// Creates the worker that records events. After a failure it is started again, and waiting events are recorded then.
-pub(in crate::workers) fn events(shared: &Arc<Shared>) -> Manifold {
-    let own = Arc::clone(shared);
-    let worker = shared.worker("events", move |_, life: WorkerContext| {
-        let shared = Arc::clone(&own);
+pub(in crate::workers) fn events(factory: &WorkerFactory, parts: EventLogParts) -> Manifold {
+    let own = Arc::new(parts);
+    let worker = factory.worker("events", move |_, life: WorkerContext| {
+        let parts = Arc::clone(&own);
         async move {
             life.set_status("waiting for the state directory");
-            let mut lock = shared.lock.subscribe();
+            let mut lock = parts.lock.subscribe();
             let state_lock = tokio::select! {
                 state_lock = lock.wait_for(Option::is_some) => state_lock.map_err(Failure::again)?.clone(),
                 () = life.stopping().cancelled() => return Ok(()),
             };
             let Some(state_lock) = state_lock else { return Err(Failure::again("the state directory is not locked")) };
-            let log_thread = &shared.log_thread;
+            let log_thread = &parts.log_thread;
             log_thread.start(state_lock)?;
             life.ready(Outputs::none());
             let mut runs = log_thread.runs.subscribe();
@@ -72,13 +82,13 @@ pub(in crate::workers) fn events(shared: &Arc<Shared>) -> Manifold {
                 _ = runs.wait_for(|runs| !runs) => {
                     return Err(Failure::again("the event log thread panicked; see the log for the location"));
                 }
-                () = show_status(&shared, &life) => {}
+                () = show_status(&parts.stream, &life) => {}
                 never = life.watch_thread(|| log_thread.log_writer.ping()) => match never {},
                 () = life.stopping().cancelled() => {}
             }
-            let how = if shared.shutdown.is_now() { "interrupted" } else { "stopped" };
+            let how = if parts.shutdown.is_now() { "interrupted" } else { "stopped" };
             log_thread.log_writer.finish(how, "the daemon ends".to_owned());
-            let mut standing = shared.stream.progress();
+            let mut standing = parts.stream.progress();
             drop(timeout(LAST, standing.wait_for(|standing| standing.is_over)).await);
             let mut recorders = log_thread.recorders.subscribe();
             drop(timeout(TAIL, recorders.wait_for(|count| *count == 0)).await);
@@ -91,8 +101,8 @@ pub(in crate::workers) fn events(shared: &Arc<Shared>) -> Manifold {
 }
 
 /// Reports the progress of the log as the status of the worker.
-async fn show_status(shared: &Shared, life: &WorkerContext) {
-    let mut standing = shared.stream.progress();
+async fn show_status(stream: &Stream, life: &WorkerContext) {
+    let mut standing = stream.progress();
     loop {
         life.set_status(match &*standing.borrow_and_update() {
             standing if standing.problem.is_some() => {

@@ -2,42 +2,56 @@
 
 use crate::api::{PartCondition, PartStatus};
 use crate::api::{Report, State, WorkerReport};
-use crate::workers::Shared;
-use std::sync::PoisonError;
+use crate::events::Stream;
+use crate::history::History;
+use crate::workers::graph::settings::LiveSettings;
+use crate::workers::shutdown::Shutdown;
+use crate::workers::world::host_world::HostWorld;
+use std::sync::Arc;
 use std::time::Duration;
 
+/// The parts whose problems are shown.
+pub(in crate::workers) struct HealthSources {
+    pub(in crate::workers) shutdown: Arc<Shutdown>,
+    pub(in crate::workers) stream: Stream,
+    pub(in crate::workers) log_problem: fn() -> Option<String>,
+    pub(in crate::workers) history: Arc<History>,
+    pub(in crate::workers) world: Arc<HostWorld>,
+    pub(in crate::workers) settings: Arc<LiveSettings>,
+}
+
 /// Returns the problems, worst first.
-pub(in crate::workers) fn look(shared: &Shared) -> Vec<PartStatus> {
-    let mut ill = of_workers(&shared.shutdown.supervisor.report());
+pub(in crate::workers) fn look(parts: &HealthSources) -> Vec<PartStatus> {
+    let mut ill = of_workers(&parts.shutdown.supervisor.report());
     let unwritable_part = |part: &str, why: String| PartStatus {
         part: part.to_owned(),
         condition: PartCondition::WriteFailed,
         message: format!("cannot be written: {why}"),
     };
-    let problem = shared.stream.progress().borrow().problem.clone();
+    let problem = parts.stream.progress().borrow().problem.clone();
     ill.extend(problem.map(|why| unwritable_part("event log", why)));
-    ill.extend((shared.log_problem)().map(|says| PartStatus {
+    ill.extend((parts.log_problem)().map(|says| PartStatus {
         part: "log".to_owned(),
         condition: PartCondition::WriteFailed,
         message: says,
     }));
-    ill.extend(shared.history.problem().map(|why| unwritable_part("history", why)));
-    ill.extend(shared.stream.aside().all().into_iter().map(|(recorder, aside)| PartStatus {
+    ill.extend(parts.history.problem().map(|why| unwritable_part("history", why)));
+    ill.extend(parts.stream.aside().all().into_iter().map(|(recorder, aside)| PartStatus {
         part: format!("recorder:{recorder}"),
         condition: PartCondition::WriteFailed,
         message: aside.message(),
     }));
-    ill.extend(shared.stream.aside().failing().into_iter().map(|(recorder, failing)| PartStatus {
+    ill.extend(parts.stream.aside().failing().into_iter().map(|(recorder, failing)| PartStatus {
         part: format!("recorder:{recorder}"),
         condition: PartCondition::WriteFailed,
         message: failing.message(),
     }));
-    ill.extend(shared.world.problem().map(|message| PartStatus {
+    ill.extend(parts.world.problem().map(|message| PartStatus {
         part: "world".to_owned(),
         condition: PartCondition::Unsteady,
         message,
     }));
-    let pending = shared.pending.lock().unwrap_or_else(PoisonError::into_inner).join(", ");
+    let pending = parts.settings.pending().join(", ");
     if !pending.is_empty() {
         ill.push(PartStatus {
             part: "settings".to_owned(),

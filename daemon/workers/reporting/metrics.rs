@@ -2,14 +2,17 @@
 
 use crate::control::{Address, SideSocket};
 use crate::driver::{DriverEvent, Query};
+use crate::events::Stream;
 use crate::lease::{LeaseStatus, boottime};
 use crate::metrics::{
     DriverValues, Metrics, Snapshot, WorkerValues, serve_connection, to_classic, to_open_metrics,
     write_file,
 };
 use crate::supervisor::{Failure, Manifold, Outputs, State, WorkerContext};
-use crate::workers::Shared;
-use crate::workers::heartbeat_limit;
+use crate::workers::requests::queue::Requests;
+use crate::workers::shutdown::Shutdown;
+use crate::workers::worker_factory::{WorkerFactory, heartbeat_limit};
+use crate::workers::world::host_world::HostWorld;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +20,7 @@ use std::time::Duration;
 use steadfast_resources::host::input_trust::Reader;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Semaphore, oneshot, watch};
 use tokio_util::task::TaskTracker;
 
 /// The time that the driver may take to answer. A scrape without its values follows then.
@@ -43,47 +46,60 @@ pub struct MetricsSettings {
     pub resources: u32,
 }
 
+/// The parts whose values are metrics.
+#[derive(Clone)]
+pub(in crate::workers) struct MetricsSources {
+    pub(in crate::workers) shutdown: Arc<Shutdown>,
+    pub(in crate::workers) lease: watch::Receiver<LeaseStatus>,
+    /// The time since 1970 of the start of the daemon.
+    pub(in crate::workers) started: Duration,
+    pub(in crate::workers) requests: Requests,
+    pub(in crate::workers) world: Arc<HostWorld>,
+    pub(in crate::workers) dropped_lines: fn() -> u64,
+    pub(in crate::workers) stream: Stream,
+}
+
 /// Returns the values of all metrics now.
-async fn take_snapshot(shared: &Shared, most: u32) -> Snapshot {
-    let report = shared.shutdown.supervisor.report();
+async fn take_snapshot(sources: &MetricsSources, most: u32) -> Snapshot {
+    let report = sources.shutdown.supervisor.report();
     let workers = report.workers.into_iter().map(|(name, worker)| WorkerValues {
         name,
         running: worker.state == State::Running,
         restarts: worker.starts.saturating_sub(1),
     });
-    let lease = shared.lease.borrow().clone();
+    let lease = sources.lease.borrow().clone();
     let lease_left = match lease {
         LeaseStatus::Held { until: Some(end), .. } => Some(end.saturating_sub(boottime())),
         LeaseStatus::Held { until: None, .. } | LeaseStatus::Wanted | LeaseStatus::Lost(_) => None,
     };
     Snapshot {
         version: env!("CARGO_PKG_VERSION"),
-        started: shared.started,
-        driver: ask_driver(shared, most).await,
+        started: sources.started,
+        driver: ask_driver(sources, most).await,
         workers: workers.collect(),
         has_lease: matches!(lease, LeaseStatus::Held { .. }),
         lease_left,
-        world: shared.world.metrics(),
-        dropped_lines: (shared.dropped_lines)(),
-        failing_recorders: shared.stream.aside().failing().len(),
+        world: sources.world.metrics(),
+        dropped_lines: (sources.dropped_lines)(),
+        failing_recorders: sources.stream.aside().failing().len(),
         lists_resources: most > 0,
     }
 }
 
 /// Returns the values of the driver; `None` if it does not run or does not answer in time.
-async fn ask_driver(shared: &Shared, most: u32) -> Option<DriverValues> {
+async fn ask_driver(sources: &MetricsSources, most: u32) -> Option<DriverValues> {
     let (to, answer) = oneshot::channel();
     let query = Query::Metrics(usize::try_from(most).unwrap_or(usize::MAX), to);
-    shared.requests.put_now(DriverEvent::Query(query)).ok()?;
+    sources.requests.put_now(DriverEvent::Query(query)).ok()?;
     tokio::time::timeout(PATIENCE, answer).await.ok()?.ok().map(|values| *values)
 }
 
 /// Returns the function that each scrape calls.
-fn metrics_of(shared: &Arc<Shared>, most: u32) -> Metrics {
-    let shared = Arc::clone(shared);
+fn metrics_of(sources: &MetricsSources, most: u32) -> Metrics {
+    let sources = sources.clone();
     Arc::new(move || {
-        let shared = Arc::clone(&shared);
-        Box::pin(async move { to_open_metrics(take_snapshot(&shared, most).await) })
+        let sources = sources.clone();
+        Box::pin(async move { to_open_metrics(take_snapshot(&sources, most).await) })
     })
 }
 
@@ -126,15 +142,16 @@ impl Connections {
 
 /// Creates the worker that listens at the socket beside the control socket.
 pub(in crate::workers) fn metrics_socket(
-    shared: &Arc<Shared>,
+    factory: &WorkerFactory,
+    sources: &MetricsSources,
     (control, group): (&Address, Option<u32>),
     settings: &MetricsSettings,
 ) -> Manifold {
-    let (own, most) = (Arc::clone(shared), settings.resources);
+    let (own, most) = (sources.clone(), settings.resources);
     let address = control.of_metrics();
-    shared.worker("metrics", move |_, life: WorkerContext| {
+    factory.worker("metrics", move |_, life: WorkerContext| {
         let (address, connections) = (address.clone(), Connections::new(metrics_of(&own, most)));
-        let mut lease = own.lease.subscribe();
+        let mut lease = own.lease.clone();
         async move {
             tokio::select! {
                 // Without the lease another daemon may own the socket. The sender lives as long as the daemon.
@@ -165,18 +182,23 @@ pub(in crate::workers) fn metrics_socket(
 
 /// Creates the workers of the metrics that the settings ask for, beside the socket.
 pub(in crate::workers) fn optional_metrics(
-    shared: &Arc<Shared>,
+    factory: &WorkerFactory,
+    sources: &MetricsSources,
     wanted: &MetricsSettings,
 ) -> impl Iterator<Item = Manifold> {
-    let tcp = wanted.listen.map(|at| metrics_tcp(shared, at, wanted.resources));
-    let file = wanted.file.clone().map(|to| metrics_file(shared, to, wanted.resources));
+    let tcp = wanted.listen.map(|at| metrics_tcp(factory, sources, (at, wanted.resources)));
+    let file = wanted.file.clone().map(|to| metrics_file(factory, sources, (to, wanted.resources)));
     tcp.into_iter().chain(file)
 }
 
 /// Creates the worker that listens at the TCP address of the settings.
-fn metrics_tcp(shared: &Arc<Shared>, address: SocketAddr, most: u32) -> Manifold {
-    let own = Arc::clone(shared);
-    shared.worker("metrics:tcp", move |_, life: WorkerContext| {
+fn metrics_tcp(
+    factory: &WorkerFactory,
+    sources: &MetricsSources,
+    (address, most): (SocketAddr, u32),
+) -> Manifold {
+    let own = sources.clone();
+    factory.worker("metrics:tcp", move |_, life: WorkerContext| {
         let connections = Connections::new(metrics_of(&own, most));
         async move {
             let bound = TcpListener::bind(address).await;
@@ -210,10 +232,14 @@ fn find_doubt(path: &Path) -> Option<String> {
 }
 
 /// Creates the worker that writes the file of the settings.
-fn metrics_file(shared: &Arc<Shared>, path: PathBuf, most: u32) -> Manifold {
-    let own = Arc::clone(shared);
-    shared.worker("metrics:file", move |_, life: WorkerContext| {
-        let (shared, path) = (Arc::clone(&own), path.clone());
+fn metrics_file(
+    factory: &WorkerFactory,
+    sources: &MetricsSources,
+    (path, most): (PathBuf, u32),
+) -> Manifold {
+    let own = sources.clone();
+    factory.worker("metrics:file", move |_, life: WorkerContext| {
+        let (sources, path) = (own.clone(), path.clone());
         async move {
             life.ready(Outputs::none());
             life.set_status(format!("writes {}", path.display()));
@@ -225,7 +251,7 @@ fn metrics_file(shared: &Arc<Shared>, path: PathBuf, most: u32) -> Manifold {
                 );
             }
             loop {
-                let text = to_classic(&to_open_metrics(take_snapshot(&shared, most).await));
+                let text = to_classic(&to_open_metrics(take_snapshot(&sources, most).await));
                 let to = path.clone();
                 let written = tokio::task::spawn_blocking(move || write_file(&to, &text));
                 let written = life.during(written).await.map_err(Failure::again)?;

@@ -3,17 +3,22 @@
 use crate::driver::{DriverEvent, DriverHealth, PingReply};
 use crate::supervisor::{Manifold, Outputs, WorkerContext};
 use crate::workers::STOP_RANK_SIGNALS;
-use crate::workers::Shared;
 use crate::workers::reporting::sd_notify;
+use crate::workers::requests::queue::Requests;
+use crate::workers::shutdown::Shutdown;
+use crate::workers::worker_factory::WorkerFactory;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Creates the worker of the watchdog. A driver that hangs, or another worker that cannot be interrupted, stops the
 /// notifications; a driver that failed and is started again does not.
-pub(in crate::workers) fn watchdog(shared: &Arc<Shared>) -> Manifold {
-    let own = Arc::clone(shared);
-    let worker = shared.worker("watchdog", move |_, life: WorkerContext| {
-        let shared = Arc::clone(&own);
+pub(in crate::workers) fn watchdog(
+    factory: &WorkerFactory,
+    (shutdown, requests): (&Arc<Shutdown>, &Requests),
+) -> Manifold {
+    let own = (Arc::clone(shutdown), requests.clone());
+    let worker = factory.worker("watchdog", move |_, life: WorkerContext| {
+        let (shutdown, requests) = own.clone();
         async move {
             life.ready(Outputs::none());
             let Some(limit) = ::sd_notify::watchdog_enabled() else {
@@ -25,7 +30,7 @@ pub(in crate::workers) fn watchdog(shared: &Arc<Shared>) -> Manifold {
             loop {
                 // This worker stays alive while the driver does not answer; systemd must notice that.
                 let turn = life.during(async {
-                    feed(&shared).await;
+                    feed(&shutdown, &requests).await;
                     tokio::time::sleep(every).await;
                 });
                 tokio::select! {
@@ -38,8 +43,8 @@ pub(in crate::workers) fn watchdog(shared: &Arc<Shared>) -> Manifold {
     worker.stop_rank(STOP_RANK_SIGNALS)
 }
 
-async fn feed(shared: &Shared) {
-    let report = shared.shutdown.supervisor.report();
+async fn feed(shutdown: &Shutdown, requests: &Requests) {
+    let report = shutdown.supervisor.report();
     if report.workers.values().any(|worker| worker.hangs_for.is_some()) {
         // The hang was logged at its detection.
         return;
@@ -47,7 +52,7 @@ async fn feed(shared: &Shared) {
     let (told, answer) = tokio::sync::oneshot::channel::<DriverHealth>();
     // The receiver is dropped while the process ends.
     let ping = PingReply(Box::new(move |pulse| told.send(pulse).unwrap_or_default()));
-    if shared.requests.put_now(DriverEvent::Ping(ping)).is_err() {
+    if requests.put_now(DriverEvent::Ping(ping)).is_err() {
         sd_notify::alive("the driver is not running and is restarted (`steadfast workers`)");
         return;
     }

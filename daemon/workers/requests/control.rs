@@ -4,22 +4,23 @@ use crate::control::{Address, BindError, Limits, RequestHandler, Server};
 use crate::lease::LeaseStatus;
 use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
 use crate::workers::STOP_RANK_CONTROL;
-use crate::workers::Shared;
-use crate::workers::heartbeat_limit;
 use crate::workers::requests::handler::DaemonRequestHandler;
+use crate::workers::worker_factory::{WorkerFactory, heartbeat_limit};
 use std::sync::Arc;
+use tokio::sync::watch;
 
 /// Creates the worker that listens at the control socket. It is independent of all other workers, and stops last.
 pub(in crate::workers) fn control(
-    shared: &Arc<Shared>,
-    clerk: DaemonRequestHandler,
+    factory: &WorkerFactory,
+    handler: DaemonRequestHandler,
     (address, group): (Address, Option<u32>),
+    lease: watch::Receiver<LeaseStatus>,
 ) -> Manifold {
-    let (clerk, lease) = (Arc::new(clerk), shared.lease.subscribe());
-    let worker = shared.worker("control", move |_, life: WorkerContext| {
-        let (clerk, address, lease) = (Arc::clone(&clerk), address.clone(), lease.clone());
+    let handler = Arc::new(handler);
+    let worker = factory.worker("control", move |_, life: WorkerContext| {
+        let (handler, address, lease) = (Arc::clone(&handler), address.clone(), lease.clone());
         async move {
-            let desk: Arc<dyn RequestHandler> = clerk;
+            let handler: Arc<dyn RequestHandler> = handler;
             let server = Server::bind(address.clone(), group, Limits::default()).await;
             let server = server.map_err(|why| {
                 // Without the lease another daemon is the expected owner of the socket; the lease worker reports that
@@ -32,7 +33,7 @@ pub(in crate::workers) fn control(
             life.set_status(format!("listens at {}", address.path().display()));
             life.ready(Outputs::none());
             let turns = (heartbeat_limit() / 3, || life.alive());
-            let ended = server.serve(desk, life.stopping().clone(), turns).await;
+            let ended = server.serve(handler, life.stopping().clone(), turns).await;
             ended.map_err(Failure::again)
         }
     });

@@ -10,13 +10,13 @@ use crate::driver::{DriverEvent, ListRequest, Query};
 use crate::events::{Wanted, without_messages};
 use crate::history::Undo;
 use crate::store::{Maintenance, StateCommand};
-use crate::workers::Shared;
 use crate::workers::errors::{LogLevelError, MaintenanceError};
 use crate::workers::graph::loader::ReloadCause;
 use crate::workers::reporting::health;
 use crate::workers::reporting::host_limits;
 use crate::workers::requests::conditions;
 use crate::workers::requests::event_query::EventQuery;
+use crate::workers::requests::parts::HandlerParts;
 use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ pub(super) fn span(seconds: u64) -> Result<Duration, Reply> {
 
 /// The handler of a daemon's requests.
 pub(in crate::workers) struct DaemonRequestHandler {
-    pub(in crate::workers) shared: Arc<Shared>,
+    pub(in crate::workers::requests) parts: HandlerParts,
     /// The right to compare selectors with all names: one request at a time.
     pub(in crate::workers::requests) searches: Arc<Semaphore>,
     /// The right to read the event log: of root and the daemon's user, and of all others.
@@ -65,9 +65,9 @@ pub(in crate::workers) struct DaemonRequestHandler {
 const READERS: usize = 4;
 
 impl DaemonRequestHandler {
-    pub(in crate::workers) fn new(shared: &Arc<Shared>) -> Self {
+    pub(in crate::workers) fn new(parts: HandlerParts) -> Self {
         let readers = [READERS; 2].map(|places| Arc::new(Semaphore::new(places)));
-        Self { shared: Arc::clone(shared), searches: Arc::new(Semaphore::new(1)), readers }
+        Self { parts, searches: Arc::new(Semaphore::new(1)), readers }
     }
 }
 
@@ -137,7 +137,7 @@ impl DaemonRequestHandler {
                 self.send_events((wanted, follow), caller, replies).await?;
             }
             Request::Workers => {
-                replies.send_data(self.shared.shutdown.supervisor.report()).await;
+                replies.send_data(self.parts.shutdown.supervisor.report()).await;
             }
             Request::Pause { seconds, reason, resources, drain } => {
                 self.pause((seconds, reason, drain), resources, replies).await?;
@@ -169,13 +169,15 @@ impl DaemonRequestHandler {
                 self.retry(resources, persist, replies).await?;
             }
             Request::Check { resources } => self.order(resources, Query::CheckNow).await?,
-            Request::Stop { now: true } => self.shared.shutdown.now(),
-            Request::Stop { now: false } => self.shared.shutdown.begin(),
+            Request::Stop { now: true } => self.parts.shutdown.now(),
+            Request::Stop { now: false } => self.parts.shutdown.begin(),
             Request::LogLevel { filter } => {
                 replies.send_data(self.set_log_level(filter)?).await;
             }
             #[cfg(feature = "fault-injection")]
-            Request::Fault { worker, how } => self.shared.inject(&worker, &how)?,
+            Request::Fault { worker, how } => {
+                self.parts.faults.carry_out(&self.parts.requests, &worker, &how)?;
+            }
         }
         Ok(())
     }
@@ -189,12 +191,12 @@ impl DaemonRequestHandler {
         let hides_values = !caller.is_trusted();
         let [of_root, of_others] = &self.readers;
         let readers = Arc::clone(if hides_values { of_others } else { of_root });
-        let event_query = EventQuery { events: &self.shared.stream, wanted, hides_values, readers };
-        event_query.send(&self.shared.state_directory, follow, replies).await
+        let event_query = EventQuery { events: &self.parts.stream, wanted, hides_values, readers };
+        event_query.send(&self.parts.state_directory, follow, replies).await
     }
 
     fn set_log_level(&self, level: String) -> Result<LogLevelSet, Reply> {
-        (self.shared.set_log)(&level)?;
+        self.parts.settings.set_log(&level)?;
         let until = "the next start, or a reload that changes `log_level`".to_owned();
         Ok(LogLevelSet { level, until })
     }
@@ -221,7 +223,7 @@ impl DaemonRequestHandler {
         ) {
             return Ok(());
         }
-        let Some(state_lock) = self.shared.lock.current() else { return Ok(()) };
+        let Some(state_lock) = self.parts.lock.current() else { return Ok(()) };
         let looked = tokio::task::spawn_blocking(move || state_lock.check_place());
         match timeout(PATIENCE, looked).await {
             Ok(Ok(Err(lost))) => Err(Reply::Refused(format!("{lost}; restart steadfast"))),
@@ -232,20 +234,20 @@ impl DaemonRequestHandler {
 
     /// Returns the status of the host and of the daemon.
     async fn status(&self, limit: usize, caller: Principal) -> Result<Status, Reply> {
-        let before = self.shared.graph.has_unused_answers();
+        let before = self.parts.graph.has_unused_answers();
         let mut found = match self.of_driver(|to| Query::Status(limit, to)).await {
             Err(_) if self.is_starting() => Status::starting(),
             found => found?,
         };
-        let is_behind = before || self.shared.graph.has_unused_answers();
+        let is_behind = before || self.parts.graph.has_unused_answers();
         if is_behind && found.verdict == HostStatus::Converged {
             found.verdict = HostStatus::Converging;
         }
-        let graph = self.shared.graph.first_path();
-        found.fallback_reason = self.shared.graph.instead();
+        let graph = self.parts.graph.first_path();
+        found.fallback_reason = self.parts.graph.instead();
         (found.reboot, found.checkout) = host_limits::look(graph).await;
-        found.daemon = health::look(&self.shared);
-        conditions::add_conditions(&self.shared.graph, limit, &mut found);
+        found.daemon = health::look(&self.parts.health);
+        conditions::add_conditions(&self.parts.graph, limit, &mut found);
         if !caller.is_trusted() {
             hide_messages(&mut found);
         }
@@ -254,9 +256,9 @@ impl DaemonRequestHandler {
 
     /// Returns true if the first driver of this daemon has not started yet, and no worker before it has failed.
     fn is_starting(&self) -> bool {
-        let report = self.shared.shutdown.supervisor.report();
+        let report = self.parts.shutdown.supervisor.report();
         let is_well = |name: &&str| report.workers.get(*name).is_none_or(|one| one.failures == 0);
-        *self.shared.requests.drivers().borrow() == 0
+        *self.parts.requests.drivers().borrow() == 0
             && report.state != State::Stopping
             && ["lease", "store", "driver"].iter().all(is_well)
     }
@@ -269,9 +271,9 @@ impl DaemonRequestHandler {
             return Err(Reply::Refused(MaintenanceError::NotPaused.to_string()));
         }
         let busy = || Reply::Unavailable("another state command is in progress".to_owned());
-        let mut drivers = self.shared.requests.drivers();
+        let mut drivers = self.parts.requests.drivers();
         drivers.mark_unchanged();
-        let answer = self.shared.maintenance.ask(what).ok_or_else(busy)?;
+        let answer = self.parts.maintenance.ask(what).ok_or_else(busy)?;
         match timeout(LOOKS, answer).await {
             Ok(Ok(Ok(lines))) => {
                 // Later queries should reach the driver that has read the new state; the wait for it is limited.
@@ -299,7 +301,7 @@ impl DaemonRequestHandler {
         query: impl FnOnce(oneshot::Sender<T>) -> Query,
     ) -> Result<T, Reply> {
         let (to, answer) = oneshot::channel();
-        if self.shared.requests.put_now(DriverEvent::Query(query(to))).is_err() {
+        if self.parts.requests.put_now(DriverEvent::Query(query(to))).is_err() {
             return Err(self.no_driver());
         }
         match timeout(within, answer).await {
@@ -311,16 +313,16 @@ impl DaemonRequestHandler {
 
     /// Sends a request to the driver, or to the next one; fails if there will be none.
     pub(super) fn of_next_driver(&self, request: DriverEvent) -> Result<(), Reply> {
-        if self.shared.shutdown.is_begun() {
+        if self.parts.shutdown.is_begun() {
             return Err(self.no_driver());
         }
-        self.shared.requests.put(request);
+        self.parts.requests.put(request);
         Ok(())
     }
 
     /// Describes a driver that has not answered.
     fn busy(&self) -> String {
-        let report = self.shared.shutdown.supervisor.report();
+        let report = self.parts.shutdown.supervisor.report();
         let hangs = report.workers.get("driver").and_then(|worker| worker.hangs_for);
         let busy = "the driver is busy and did not respond";
         match hangs {
@@ -334,7 +336,7 @@ impl DaemonRequestHandler {
 
     /// Describes why no driver runs, and the time of the next attempt.
     fn no_driver(&self) -> Reply {
-        let report = self.shared.shutdown.supervisor.report();
+        let report = self.parts.shutdown.supervisor.report();
         if report.state == State::Stopping {
             return Reply::Unavailable(health::shutdown_progress(&report));
         }
@@ -356,7 +358,7 @@ impl DaemonRequestHandler {
         if let Some(found) = found {
             return Ok(found);
         }
-        match conditions::inactive_details(&self.shared.graph, resource) {
+        match conditions::inactive_details(&self.parts.graph, resource) {
             Some(inactive) => Ok(inactive),
             None => Err(self.unknown(&[resource.to_owned()]).await),
         }
@@ -380,7 +382,7 @@ impl DaemonRequestHandler {
     /// Undoes the last change of a resource at rest. A declared resource is paused, because its graph would revert the
     /// undo.
     async fn undo(&self, what: Undo, seconds: u64) -> Result<Undone, Reply> {
-        let (history, asked) = (Arc::clone(&self.shared.history), what.clone());
+        let (history, asked) = (Arc::clone(&self.parts.history), what.clone());
         let resource = what.resource.clone();
         // The history is checked before anything is paused.
         let look = tokio::task::spawn_blocking(move || match history.read() {
@@ -460,14 +462,14 @@ impl DaemonRequestHandler {
         replies: &mut dyn ReplySink,
     ) -> Result<(), Reply> {
         if yes {
-            self.shared.world.allow_all();
+            self.parts.world.allow_all();
         }
         let (to, answer) = oneshot::channel();
         let asker = if allow_empty { ReloadCause::Emptying } else { ReloadCause::Operator };
-        self.shared.graph.ask(asker, Some(to));
+        self.parts.graph.ask(asker, Some(to));
         match timeout(RELOAD, answer).await {
             Ok(Ok(Ok(loaded))) => {
-                let settings = self.shared.graph.settings_change();
+                let settings = self.parts.graph.settings_change();
                 replies.send_data(Reloaded { loaded, settings }).await;
                 Ok(())
             }

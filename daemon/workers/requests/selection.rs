@@ -101,7 +101,7 @@ impl DaemonRequestHandler {
             return Ok(());
         }
         let mut selected = match self.select(vec![text.clone()]).await {
-            Err(Reply::Unknown(names)) => match inactive_details(&self.shared.graph, text) {
+            Err(Reply::Unknown(names)) => match inactive_details(&self.parts.graph, text) {
                 Some(inactive) => vec![inactive.status.resource],
                 None => return Err(Reply::Unknown(names)),
             },
@@ -179,7 +179,7 @@ impl DaemonRequestHandler {
         let mut names: BTreeSet<String> = names.into_iter().collect();
         refuse_long_searches(&patterns)?;
         if !patterns.is_empty() {
-            let directory = self.shared.state_directory.clone();
+            let directory = self.parts.state_directory.clone();
             let read =
                 move || Reader::open(&directory)?.map_or(Ok(Vec::new()), |log| log.resources());
             let place = self.search_place().await?;

@@ -4,8 +4,10 @@ use crate::driver::DriverEvent;
 use crate::signals::{Signal, Signals};
 use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
 use crate::workers::STOP_RANK_SIGNALS;
-use crate::workers::Shared;
-use crate::workers::graph::loader::ReloadCause;
+use crate::workers::graph::loader::{GraphLoader, ReloadCause};
+use crate::workers::requests::queue::Requests;
+use crate::workers::shutdown::Shutdown;
+use crate::workers::worker_factory::WorkerFactory;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
@@ -13,11 +15,14 @@ use tokio::sync::Mutex;
 const RANK: u8 = 1;
 
 /// Creates the worker that handles signals, also while other workers stop.
-pub(in crate::workers) fn signals(shared: &Arc<Shared>, signals: Signals) -> Manifold {
-    let own = Arc::clone(shared);
+pub(in crate::workers) fn signals(
+    factory: &WorkerFactory,
+    signals: Signals,
+    own: (GraphLoader, Requests, Arc<Shutdown>),
+) -> Manifold {
     let signals = Arc::new(Mutex::new(signals));
-    let worker = shared.worker("signals", move |_, life: WorkerContext| {
-        let (shared, signals) = (Arc::clone(&own), Arc::clone(&signals));
+    let worker = factory.worker("signals", move |_, life: WorkerContext| {
+        let ((graph, requests, shutdown), signals) = (own.clone(), Arc::clone(&signals));
         async move {
             let mut signals = signals.lock().await;
             life.ready(Outputs::none());
@@ -28,17 +33,13 @@ pub(in crate::workers) fn signals(shared: &Arc<Shared>, signals: Signals) -> Man
                     () = life.stopping().cancelled() => return Ok(()),
                 };
                 match signal.map_err(|error| Failure::fatal(RANK, error))? {
-                    Signal::Reload => shared.graph.reload(ReloadCause::Operator),
+                    Signal::Reload => graph.reload(ReloadCause::Operator),
                     Signal::Pause => {
                         let reason = "signal USR1".to_owned();
-                        shared.requests.put(DriverEvent::Pause {
-                            reason,
-                            limit: None,
-                            drain: false,
-                        });
+                        requests.put(DriverEvent::Pause { reason, limit: None, drain: false });
                     }
-                    Signal::Resume => shared.requests.put(DriverEvent::Resume),
-                    Signal::Stop => shared.shutdown.ask(),
+                    Signal::Resume => requests.put(DriverEvent::Resume),
+                    Signal::Stop => shutdown.ask(),
                 }
             }
         }

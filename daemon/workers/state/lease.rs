@@ -4,7 +4,8 @@ use crate::driver::{DriverEvent, LeaseLoss, LeaseValidity};
 use crate::lease::{Lease, LeaseLost, LeaseStatus, boottime, keep};
 use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
 use crate::workers::STOP_RANK_EVENTS;
-use crate::workers::Shared;
+use crate::workers::requests::queue::Requests;
+use crate::workers::worker_factory::WorkerFactory;
 use std::sync::Arc;
 use tokio::sync::{Mutex, watch};
 
@@ -13,21 +14,24 @@ const RANK: u8 = 5;
 
 /// Creates the worker that has the lease. If the lease is refused at the start, this daemon ends; a lost lease is
 /// requested again.
-pub(in crate::workers) fn lease(shared: &Arc<Shared>, lease: Box<dyn Lease>) -> Manifold {
-    let own = Arc::clone(shared);
+pub(in crate::workers) fn lease(
+    factory: &WorkerFactory,
+    lease: Box<dyn Lease>,
+    own: (watch::Sender<LeaseStatus>, Requests),
+) -> Manifold {
     let lease = Arc::new(Mutex::new(lease));
-    let worker = shared.worker("lease", move |_, life: WorkerContext| {
-        let (shared, lease) = (Arc::clone(&own), Arc::clone(&lease));
+    let worker = factory.worker("lease", move |_, life: WorkerContext| {
+        let ((status, requests), lease) = (own.clone(), Arc::clone(&lease));
         async move {
             let mut lease = lease.lock().await;
-            let mut seen = shared.lease.subscribe();
+            let mut seen = status.subscribe();
             let was_held = *seen.borrow() != LeaseStatus::Wanted;
             let beat = || {
                 let life = life.clone();
                 async move { life.prove_alive().await }
             };
-            let kept = keep(&mut **lease, &shared.lease, life.stopping(), beat);
-            let publishing = publish_status(&shared, &life, &mut seen);
+            let kept = keep(&mut **lease, &status, life.stopping(), beat);
+            let publishing = publish_status(&requests, &life, &mut seen);
             tokio::select! {
                 kept = kept => match kept {
                     Ok(()) => Ok(()),
@@ -35,7 +39,7 @@ pub(in crate::workers) fn lease(shared: &Arc<Shared>, lease: Box<dyn Lease>) -> 
                     Err(why) => {
                         tracing::error!(event = "lease", "{why}: no changes are started");
                         let lost = Err(LeaseLoss(why.to_string()));
-                        shared.requests.put(DriverEvent::Lease(lost));
+                        requests.put(DriverEvent::Lease(lost));
                         Err(Failure::again(why))
                     }
                 },
@@ -62,7 +66,7 @@ pub(in crate::workers) fn right(
 
 /// Sends each renewal of the lease, with its end, to the driver.
 async fn publish_status(
-    shared: &Shared,
+    requests: &Requests,
     life: &WorkerContext,
     seen: &mut watch::Receiver<LeaseStatus>,
 ) {
@@ -77,7 +81,7 @@ async fn publish_status(
                 life.ready(Outputs::none());
             }
             if let Some(right) = right(&standing) {
-                shared.requests.put(DriverEvent::Lease(right));
+                requests.put(DriverEvent::Lease(right));
             }
         }
         if seen.changed().await.is_err() {

@@ -4,18 +4,22 @@
 //! worker tries again from time to time, and after a repair by the operator.
 
 use crate::driver::{DriverEvent, Signal};
-use crate::events;
+use crate::events::{self, Publisher};
+use crate::history::History;
 use crate::store::{
     Journal, Key, MemoryStore, REPAIRED, RecordReaders, SqliteStore, StateLock, Store as _,
     StoreError, StoredState, maintain_state,
 };
 use crate::supervisor::{Failure, Kind, Manifold, Outputs, WorkerContext};
-use crate::workers::Shared;
 use crate::workers::errors::MaintenanceError;
-use crate::workers::state::maintenance::{CarriedPauses, MaintenanceRequest};
+use crate::workers::graph::settings::LiveSettings;
+use crate::workers::requests::queue::Requests;
+use crate::workers::state::lock::SharedStateLock;
+use crate::workers::state::maintenance::{CarriedPauses, MaintenanceQueue, MaintenanceRequest};
 use crate::workers::state::record_readers::readers;
+use crate::workers::worker_factory::WorkerFactory;
 use std::convert::Infallible;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
 use std::time::Duration;
 use steadfast_resources::host::end_orphaned_commands;
@@ -28,6 +32,17 @@ const LOCK_RANK: u8 = 5;
 
 /// The interval at which an unusable store is opened again.
 const AGAIN: Duration = Duration::from_secs(15);
+
+/// The parts of the worker.
+pub(in crate::workers) struct StoreParts {
+    pub(in crate::workers) history: Arc<History>,
+    pub(in crate::workers) lock: Arc<SharedStateLock>,
+    pub(in crate::workers) maintenance: Arc<MaintenanceQueue>,
+    pub(in crate::workers) publisher: Publisher,
+    pub(in crate::workers) requests: Requests,
+    pub(in crate::workers) settings: Arc<LiveSettings>,
+    pub(in crate::workers) state_directory: PathBuf,
+}
 
 /// The output of the worker.
 #[derive(Clone, Debug)]
@@ -45,16 +60,17 @@ impl StoreOutput {
     }
 
     /// Creates a store in memory from the readable part of the state and the pauses carried over.
-    fn read_only(shared: &Arc<Shared>, why: &str) -> Result<(Self, Observed), Failure> {
-        let directory = &shared.state_directory;
+    fn read_only(parts: &Arc<StoreParts>, why: &str) -> Result<(Self, Observed), Failure> {
+        let directory = &parts.state_directory;
         let key = SqliteStore::peek_key(directory);
         let recalled = SqliteStore::peek(directory).unwrap_or_default();
-        let recalled = readers(shared.host().graph.options.kinds, |_, _| {}).only_known(recalled);
+        let recalled =
+            readers(parts.settings.current().graph.options.kinds, |_, _| {}).only_known(recalled);
         let mut memory = MemoryStore::with(recalled.clone());
         let journal = Journal::spawn(Box::new(memory.clone())).map_err(Failure::again)?;
-        memory.commit(&shared.maintenance.carried.take()).map_err(Failure::again)?;
+        memory.commit(&parts.maintenance.carried.take()).map_err(Failure::again)?;
         let observed = Observed {
-            shared: Arc::clone(shared),
+            parts: Arc::clone(parts),
             journal: journal.clone(),
             memory,
             began: recalled,
@@ -65,7 +81,7 @@ impl StoreOutput {
 
 /// A state in memory. Dropping it carries its changed pauses over to the next usable state.
 struct Observed {
-    shared: Arc<Shared>,
+    parts: Arc<StoreParts>,
     journal: Journal,
     memory: MemoryStore,
     began: StoredState,
@@ -75,7 +91,7 @@ impl Drop for Observed {
     fn drop(&mut self) {
         self.journal.close();
         match self.memory.recall() {
-            Ok(now) => self.shared.maintenance.carried.put(&self.began, &now),
+            Ok(now) => self.parts.maintenance.carried.put(&self.began, &now),
             Err(error) => tracing::debug!(%error, "in memory nothing is refused"),
         }
     }
@@ -104,32 +120,32 @@ fn open(
 }
 
 /// Creates the worker of the store. While the state is unusable, the daemon only observes.
-pub(in crate::workers) fn store(shared: &Arc<Shared>) -> Manifold {
-    let (own, first) = (Arc::clone(shared), Arc::new(Once::new()));
-    shared.worker("store", move |_, life: WorkerContext| {
-        let (shared, first) = (Arc::clone(&own), Arc::clone(&first));
+pub(in crate::workers) fn store(factory: &WorkerFactory, parts: StoreParts) -> Manifold {
+    let (own, first) = (Arc::new(parts), Arc::new(Once::new()));
+    factory.worker("store", move |_, life: WorkerContext| {
+        let (parts, first) = (Arc::clone(&own), Arc::clone(&first));
         async move {
             life.set_status("locks the state directory");
             let state_lock = tokio::select! {
-                state_lock = life.during(shared.lock.take()) => state_lock,
+                state_lock = life.during(parts.lock.take()) => state_lock,
                 () = life.stopping().cancelled() => return Ok(()),
             };
             // Another daemon has the directory, or it cannot be used: nothing can be recorded.
             let state_lock = state_lock.map_err(|why| Failure::fatal(LOCK_RANK, why))?;
-            end_orphans(&shared, &first).await?;
-            let opened = try_open(&shared, Arc::clone(&state_lock)).await?;
+            end_orphans(&parts, &first).await?;
+            let opened = try_open(&parts, Arc::clone(&state_lock)).await?;
             match opened {
-                Ok(kept) => keep(&shared, &life, kept, state_lock).await,
-                Err(error) => run_read_only(&shared, &life, &error, state_lock).await,
+                Ok(kept) => keep(&parts, &life, kept, state_lock).await,
+                Err(error) => run_read_only(&parts, &life, &error, state_lock).await,
             }
         }
     })
 }
 
 /// Returns record readers that report repaired records to the log and as events.
-fn reporting_readers(shared: &Arc<Shared>) -> RecordReaders {
-    let publisher = shared.publisher.clone();
-    let kinds = shared.host().graph.options.kinds;
+fn reporting_readers(parts: &Arc<StoreParts>) -> RecordReaders {
+    let publisher = parts.publisher.clone();
+    let kinds = parts.settings.current().graph.options.kinds;
     readers(kinds, move |event, line| {
         tracing::warn!(event, "{line}");
         publisher.publish(events::integrity(event, line));
@@ -137,8 +153,8 @@ fn reporting_readers(shared: &Arc<Shared>) -> RecordReaders {
 }
 
 /// Ends the commands that a killed daemon has left running, before the first run of this one.
-async fn end_orphans(shared: &Shared, first: &Arc<Once>) -> Result<(), Failure> {
-    let (directory, first) = (shared.state_directory.clone(), Arc::clone(first));
+async fn end_orphans(parts: &StoreParts, first: &Arc<Once>) -> Result<(), Failure> {
+    let (directory, first) = (parts.state_directory.clone(), Arc::clone(first));
     let ended = tokio::task::spawn_blocking(move || {
         first.call_once(|| log_ended_orphans(&end_orphaned_commands(&directory)));
     });
@@ -158,11 +174,11 @@ pub(crate) fn log_ended_orphans(groups: &[i32]) {
 }
 
 async fn try_open(
-    shared: &Arc<Shared>,
+    parts: &Arc<StoreParts>,
     state_lock: Arc<StateLock>,
 ) -> Result<Result<StoreOutput, StoreError>, Failure> {
-    let (directory, history) = (shared.state_directory.clone(), Arc::clone(&shared.history));
-    let (readers, own) = (reporting_readers(shared), Arc::clone(shared));
+    let (directory, history) = (parts.state_directory.clone(), Arc::clone(&parts.history));
+    let (readers, own) = (reporting_readers(parts), Arc::clone(parts));
     let opened = tokio::task::spawn_blocking(move || {
         let opened = open(&state_lock, &directory, readers, &own.maintenance.carried)?;
         history.drop_expired();
@@ -176,12 +192,12 @@ async fn try_open(
 
 /// Offers the state until the daemon ends, the journal fails, or another state replaces it.
 async fn keep(
-    shared: &Arc<Shared>,
+    parts: &Arc<StoreParts>,
     life: &WorkerContext,
     kept: StoreOutput,
     state_lock: Arc<StateLock>,
 ) -> Result<(), Failure> {
-    life.set_status(format!("in {}", shared.state_directory.display()));
+    life.set_status(format!("in {}", parts.state_directory.display()));
     let journal = kept.journal.clone();
     let closing = Closing(journal.clone());
     life.ready(Outputs::none().with(kept));
@@ -190,12 +206,12 @@ async fn keep(
         () = state_lock.fenced().cancelled() => return Err(fenced(&state_lock)),
         () = state_lock.lost().cancelled() => return Err(lost(&state_lock)),
         () = journal.ended().cancelled() => return Err(Failure::again(StoreError::Ended)),
-        never = replace_failed_history_writer(shared) => match never {},
-        wanted = shared.maintenance.next() => Some(wanted),
-        never = life.watch_thread(|| answers(shared, &state_lock, &journal)) => match never {},
+        never = replace_failed_history_writer(parts) => match never {},
+        wanted = parts.maintenance.next() => Some(wanted),
+        never = life.watch_thread(|| answers(parts, &state_lock, &journal)) => match never {},
     };
     // All writes are durable, and the directory is free, before the worker ends.
-    let history = Arc::clone(&shared.history);
+    let history = Arc::clone(&parts.history);
     let closed = tokio::task::spawn_blocking(move || {
         drop(closing);
         history.close();
@@ -203,19 +219,19 @@ async fn keep(
     closed.await.map_err(Failure::again)?;
     match wanted {
         None => Ok(()),
-        Some(wanted) => Err(life.during(carry_out(shared, wanted, state_lock, true)).await),
+        Some(wanted) => Err(life.during(carry_out(parts, wanted, state_lock, true)).await),
     }
 }
 
 /// Checks that the files of the state directory are still in place and that the journal's thread is alive. A hanging
 /// disk does not block the caller.
 fn answers(
-    shared: &Shared,
+    parts: &StoreParts,
     state_lock: &Arc<StateLock>,
     journal: &Journal,
 ) -> oneshot::Receiver<()> {
     let (to, answer) = oneshot::channel();
-    let history = Arc::clone(&shared.history);
+    let history = Arc::clone(&parts.history);
     let (state_lock, journal, ping) = (Arc::clone(state_lock), journal.clone(), journal.ping());
     tokio::spawn(async move {
         let looked = tokio::task::spawn_blocking(move || {
@@ -234,30 +250,30 @@ fn answers(
 
 /// Replaces the writer of the history after its thread has failed. The driver is replaced too: a run may wait for a
 /// reply of the dead thread, and all resources are checked again.
-async fn replace_failed_history_writer(shared: &Shared) -> Infallible {
+async fn replace_failed_history_writer(parts: &StoreParts) -> Infallible {
     loop {
-        shared.history.broken().await;
+        parts.history.broken().await;
         let why = "the history thread has ended";
-        let history = Arc::clone(&shared.history);
+        let history = Arc::clone(&parts.history);
         if let Err(error) = tokio::task::spawn_blocking(move || history.drop_expired()).await {
             tracing::error!(event = "history_write_failed", "{error}");
         }
         // Without a driver there is nothing to restart.
-        drop(shared.requests.put_now(DriverEvent::Watched(vec![Signal::Broken(why.to_owned())])));
+        drop(parts.requests.put_now(DriverEvent::Watched(vec![Signal::Broken(why.to_owned())])));
         tokio::time::sleep(AGAIN).await;
     }
 }
 
 /// Offers a state in memory until the stored one is usable.
 async fn run_read_only(
-    shared: &Arc<Shared>,
+    parts: &Arc<StoreParts>,
     life: &WorkerContext,
     error: &StoreError,
     state_lock: Arc<StateLock>,
 ) -> Result<(), Failure> {
     let why = format!("{error}\n{}", advice(error));
     life.set_status(format!("read-only: {error}"));
-    let own = Arc::clone(shared);
+    let own = Arc::clone(parts);
     let kept = tokio::task::spawn_blocking(move || StoreOutput::read_only(&own, &why)).await;
     let (kept, observed) = kept.map_err(Failure::again)??;
     let journal = kept.journal.clone();
@@ -268,9 +284,9 @@ async fn run_read_only(
             () = life.stopping().cancelled() => {
                 return close().await.map_err(Failure::again);
             }
-            wanted = shared.maintenance.next() => {
+            wanted = parts.maintenance.next() => {
                 close().await.map_err(Failure::again)?;
-                return Err(life.during(carry_out(shared, wanted, state_lock, false)).await);
+                return Err(life.during(carry_out(parts, wanted, state_lock, false)).await);
             }
             () = state_lock.fenced().cancelled() => return Err(fenced(&state_lock)),
             never = life.watch_thread(|| journal.ping()) => match never {},
@@ -278,7 +294,7 @@ async fn run_read_only(
         }
         let own = Arc::clone(&state_lock);
         tokio::task::spawn_blocking(move || own.look()).await.map_err(Failure::again)?;
-        if let Ok(kept) = life.during(try_open(shared, Arc::clone(&state_lock))).await? {
+        if let Ok(kept) = life.during(try_open(parts, Arc::clone(&state_lock))).await? {
             let closed = tokio::task::spawn_blocking(move || drop(Closing(kept.journal))).await;
             closed.map_err(Failure::again)?;
             close().await.map_err(Failure::again)?;
@@ -304,12 +320,12 @@ fn lost(state_lock: &StateLock) -> Failure {
 /// Carries out maintenance and replies; returns the reason for a restart of the worker. The daemon may have been
 /// resumed meanwhile, so that the pause is checked in the stored state.
 async fn carry_out(
-    shared: &Arc<Shared>,
+    parts: &Arc<StoreParts>,
     MaintenanceRequest { what, answer }: MaintenanceRequest,
     state_lock: Arc<StateLock>,
     must_rest: bool,
 ) -> Failure {
-    let (directory, readers) = (shared.state_directory.clone(), reporting_readers(shared));
+    let (directory, readers) = (parts.state_directory.clone(), reporting_readers(parts));
     if answer.is_closed() {
         return Failure::again("the client of a state command has disconnected");
     }
@@ -323,7 +339,7 @@ async fn carry_out(
     let done = done.unwrap_or_else(|error| Err(MaintenanceError::Panicked(error)));
     if let Some(deed) = done.as_ref().ok().and_then(|lines| events::maintenance_event(what, lines))
     {
-        shared.publisher.publish(deed);
+        parts.publisher.publish(deed);
     }
     // The requester may be gone; the maintenance is done anyway.
     drop(answer.send(done));

@@ -6,8 +6,8 @@
 use super::bundle_source::{FetchError, fetch_bundle};
 use super::host_world::{HostWorld, Views};
 use crate::driver::LoadError;
-use crate::workers::Shared;
 use crate::workers::graph::loader::ReloadCause;
+use crate::workers::world::WorldParts;
 use crate::world::bundle::{self, Bundle, BundleError, Expected};
 use crate::world::keys;
 use crate::world::records::{Want, read_record, unix_seconds};
@@ -220,13 +220,13 @@ impl Generation {
     /// Unpacks a bundle and reloads the graph. A rejected graph changes nothing: the last one continues.
     pub(super) async fn run_bundle(
         &mut self,
-        shared: &Arc<Shared>,
+        parts: &Arc<WorldParts>,
         host: &HostWorld,
         bundle: Result<Bundle, BundleFailure>,
     ) -> Result<(), BundleFailure> {
         let bundle = bundle?;
         let expected = self.state_directory.join(FOLDER).join("current");
-        if !shared.graph.leads_through(&expected) {
+        if !parts.graph.leads_through(&expected) {
             return Err(BundleFailure::OtherGraph { expected });
         }
         let run = LastRun {
@@ -242,7 +242,7 @@ impl Generation {
         let unpacked = tokio::task::spawn_blocking(move || unpack(&bundle, &place));
         unpacked.await.map_err(BundleFailure::Panicked)??;
         // The running graph reads its sources through the link, which leads on to them for a graph that is rejected.
-        if let Err(why) = shared.graph.check_instead(&expected, &folder.join(&name)).await {
+        if let Err(why) = parts.graph.check_instead(&expected, &folder.join(&name)).await {
             self.last = LastRun { rejected: Some(why.to_string()), ..run };
             self.store_last().await?;
             self.remove_old().await;
@@ -257,7 +257,7 @@ impl Generation {
         // The sequence counts from here on: an interrupted start must not run the bundle twice.
         self.last = run;
         let (to, answer) = tokio::sync::oneshot::channel();
-        shared.graph.ask(ReloadCause::Operator, Some(to));
+        parts.graph.ask(ReloadCause::Operator, Some(to));
         let taken = answer.await.unwrap_or(Err(LoadError::LoaderEnded));
         match taken {
             Ok(_) => {

@@ -4,8 +4,8 @@
 //! knew last, and only a grant waits for an answer.
 //!
 //! Reading order: `connection` (the back end of the settings), `host_world` (what kinds see), this file (the worker),
-//! `collection` and `offered_exports` (exports of other hosts), `tickets` (permits), `publisher` (status), `generation` (bundles),
-//! `bundle_source`, `download`, `git_fetch`, `direct` (one-shot commands).
+//! `collection` and `offered_exports` (exports of other hosts), `tickets` (permits), `publisher` (status), `generation`
+//! (bundles), `bundle_source`, `download`, `git_fetch`, `direct` (one-shot commands).
 
 mod bundle_source;
 mod collection;
@@ -27,14 +27,19 @@ use crate::api::event_data::Reason;
 use crate::api::{EventKind, Level};
 use crate::driver::DriverEvent;
 use crate::events::NewEvent;
+use crate::events::Publisher;
 use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
-use crate::workers::Shared;
+use crate::workers::graph::loader::GraphLoader;
+use crate::workers::requests::queue::Requests;
+use crate::workers::worker_factory::WorkerFactory;
 use crate::world::boot_time;
 use crate::world::collection::Collection;
 use crate::world::host_lease::HostLease;
 use crate::world::records::unix_seconds;
 use crate::world::tickets::Tickets;
+use host_world::HostWorld;
 use offered_exports::OfferedExports;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -45,20 +50,30 @@ const HOSTS: Duration = Duration::from_mins(10);
 /// The interval of looks at the status.
 const STATUS: Duration = Duration::from_secs(5);
 
+/// The parts of the worker.
+pub(in crate::workers) struct WorldParts {
+    /// The connection to the world.
+    pub(in crate::workers) world: Arc<HostWorld>,
+    pub(in crate::workers) graph: GraphLoader,
+    pub(in crate::workers) requests: Requests,
+    pub(in crate::workers) publisher: Publisher,
+    pub(in crate::workers) state_directory: PathBuf,
+}
+
 /// Creates the worker of the world.
-pub(in crate::workers) fn world(shared: &Arc<Shared>) -> Manifold {
-    let own = Arc::clone(shared);
-    shared.worker("world", move |_, life: WorkerContext| {
-        let shared = Arc::clone(&own);
+pub(in crate::workers) fn world(factory: &WorkerFactory, parts: WorldParts) -> Manifold {
+    let own = Arc::new(parts);
+    factory.worker("world", move |_, life: WorkerContext| {
+        let parts = Arc::clone(&own);
         async move {
             life.ready(Outputs::none());
             tokio::select! {
-                () = life.during(shared.world.used()) => {}
+                () = life.during(parts.world.used()) => {}
                 () = life.stopping().cancelled() => return Ok(()),
             }
             let stopping = life.stopping().clone();
             tokio::select! {
-                ended = work(&shared, &life) => ended,
+                ended = work(&parts, &life) => ended,
                 () = stopping.cancelled() => Ok(()),
             }
         }
@@ -66,19 +81,19 @@ pub(in crate::workers) fn world(shared: &Arc<Shared>) -> Manifold {
 }
 
 /// Serves the world until the worker is stopped.
-async fn work(shared: &Arc<Shared>, life: &WorkerContext) -> Result<(), Failure> {
-    let host = Arc::clone(&shared.world);
+async fn work(parts: &Arc<WorldParts>, life: &WorkerContext) -> Result<(), Failure> {
+    let host = Arc::clone(&parts.world);
     let world = life.during(host.connect()).await.map_err(Failure::again)?;
     let mut views = host.follow(&world);
     let mut lease = HostLease::new(Arc::new(boot_time));
     let mut publisher = publisher::Publisher::new();
     let mut tickets = Tickets::default();
-    let mut permits = tickets::PermitTeller::new(shared, life);
-    let mut collection = collection::read(&shared.state_directory);
+    let mut permits = tickets::PermitTeller::new(parts, life);
+    let mut collection = collection::read(&parts.state_directory);
     let mut offered = OfferedExports::new(&collection::exports(&collection));
-    let mut generation = generation::Generation::new(&shared.state_directory);
+    let mut generation = generation::Generation::new(&parts.state_directory);
     let mut wanted = host.wanted();
-    let mut drivers = shared.requests.drivers();
+    let mut drivers = parts.requests.drivers();
     let mut stale_told = false;
     let mut status = tokio::time::interval(STATUS);
     let mut hosts_due = Instant::now();
@@ -98,8 +113,8 @@ async fn work(shared: &Arc<Shared>, life: &WorkerContext) -> Result<(), Failure>
         }
         let changed = host.changed_keys(&mut views);
         if !changed.is_empty() {
-            shared.requests.put(DriverEvent::WorldChanged(changed));
-            host.store_values(&shared.state_directory);
+            parts.requests.put(DriverEvent::WorldChanged(changed));
+            host.store_values(&parts.state_directory);
         }
         if collection.needs_hosts() && hosts_due <= Instant::now() {
             hosts_due = Instant::now() + HOSTS;
@@ -107,9 +122,9 @@ async fn work(shared: &Arc<Shared>, life: &WorkerContext) -> Result<(), Failure>
                 collection.note_hosts(&range, &collection::clocks());
             }
         }
-        follow_exports(shared, (&mut collection, &mut offered), &views);
+        follow_exports(parts, (&mut collection, &mut offered), &views);
         let stale = host.stale(&views);
-        report_world_reach(shared, stale.as_ref(), &mut stale_told);
+        report_world_reach(parts, stale.as_ref(), &mut stale_told);
         life.set_status(describe_state(host.host(), stale.as_ref(), offered.waiting()));
         if drivers.has_changed().unwrap_or_default() {
             drivers.mark_unchanged();
@@ -121,7 +136,7 @@ async fn work(shared: &Arc<Shared>, life: &WorkerContext) -> Result<(), Failure>
             let of_host = (host.as_ref(), lease.id());
             permits.update((world.as_ref(), &mut tickets), of_host, requests, &views).await;
         }
-        permits.during(look_for_bundle(shared, &mut generation, &views)).await;
+        permits.during(look_for_bundle(parts, &mut generation, &views)).await;
         tokio::select! {
             () = permits.expired() => permits.revoke(),
             () = host_world::any_changed(&mut views) => {}
@@ -134,7 +149,7 @@ async fn work(shared: &Arc<Shared>, life: &WorkerContext) -> Result<(), Failure>
             () = offered.due() => {}
             _ = status.tick() => {
                 if let Some(id) = lease.id().filter(|_| is_writable) {
-                    let known = permits.during(publisher::ask_status(shared)).await;
+                    let known = permits.during(publisher::ask_status(parts)).await;
                     permits.during(publisher.publish(world.as_ref(), &host, id, known)).await;
                 }
             }
@@ -145,27 +160,27 @@ async fn work(shared: &Arc<Shared>, life: &WorkerContext) -> Result<(), Failure>
 
 /// Takes over the exports of other hosts, and expands the graph again if offered ones have changed.
 fn follow_exports(
-    shared: &Arc<Shared>,
+    parts: &Arc<WorldParts>,
     (collection, offered): (&mut Collection, &mut OfferedExports),
     views: &host_world::Views,
 ) {
-    let selectors = shared.graph.collections();
-    let takes_all = shared.world.take_all();
+    let selectors = parts.graph.collections();
+    let takes_all = parts.world.take_all();
     let has_changed =
-        collection::update(collection, selectors.clone(), (&shared.world, views), takes_all);
+        collection::update(collection, selectors.clone(), (&parts.world, views), takes_all);
     if has_changed || takes_all || offered.is_due() {
         let selectors = selectors.as_deref().unwrap_or_default();
         let known = collection::exports(collection);
-        let of = (selectors, shared.world.host());
+        let of = (selectors, parts.world.host());
         if let Some(exports) = offered.update(&known, of, takes_all) {
-            shared.graph.set_exports(exports);
+            parts.graph.set_exports(exports);
             if !selectors.is_empty() {
-                shared.graph.reload(super::graph::loader::ReloadCause::Nobody);
+                parts.graph.reload(super::graph::loader::ReloadCause::Nobody);
             }
         }
     }
     if has_changed {
-        collection::store(collection, &shared.state_directory);
+        collection::store(collection, &parts.state_directory);
     }
 }
 
@@ -184,7 +199,7 @@ fn describe_state(name: &str, stale: Option<&(String, u64)>, waiting: usize) -> 
 }
 
 /// Reports once that the world is out of reach, and once that it answers again.
-fn report_world_reach(shared: &Shared, stale: Option<&(String, u64)>, is_told: &mut bool) {
+fn report_world_reach(parts: &WorldParts, stale: Option<&(String, u64)>, is_told: &mut bool) {
     if stale.is_some() == *is_told {
         return;
     }
@@ -194,23 +209,23 @@ fn report_world_reach(shared: &Shared, stale: Option<&(String, u64)>, is_told: &
         None => ("the world answers again".to_owned(), Level::Info),
     };
     tracing::info!(event = "world", "{reason}");
-    shared.publisher.publish(NewEvent::new(EventKind::World(Reason { reason }), level));
+    parts.publisher.publish(NewEvent::new(EventKind::World(Reason { reason }), level));
 }
 
 /// Runs a requested bundle if one is due, or reports its rejection.
 async fn look_for_bundle(
-    shared: &Arc<Shared>,
+    parts: &Arc<WorldParts>,
     generation: &mut generation::Generation,
     views: &host_world::Views,
 ) {
-    let Some(bundle) = generation.look(&shared.world, views).await else { return };
-    if let Err(why) = generation.run_bundle(shared, &shared.world, bundle).await {
+    let Some(bundle) = generation.look(&parts.world, views).await else { return };
+    if let Err(why) = generation.run_bundle(parts, &parts.world, bundle).await {
         let why = why.to_string();
         tracing::error!(event = "bundle", "the bundle was rejected: {why}");
-        shared.publisher.publish(NewEvent::new(
+        parts.publisher.publish(NewEvent::new(
             EventKind::Bundle(Reason { reason: why.clone() }),
             Level::Error,
         ));
-        shared.world.set_rejected(Some((generation.tried_manifest(), why)));
+        parts.world.set_rejected(Some((generation.tried_manifest(), why)));
     }
 }

@@ -3,7 +3,7 @@
 use super::host_world::HostWorld;
 use crate::api::{self, Status};
 use crate::driver::{DriverEvent, Query};
-use crate::workers::Shared;
+use crate::workers::world::WorldParts;
 use crate::world::records::{
     FleetHostStatus, HostMeta, KnownHost, SCHEMA, unix_seconds, write_record,
 };
@@ -30,11 +30,11 @@ pub(super) struct Publisher {
 }
 
 /// Asks the driver for its status; none if no driver answers in time.
-pub(super) async fn ask_status(shared: &Arc<Shared>) -> Option<(Status, String)> {
+pub(super) async fn ask_status(parts: &Arc<WorldParts>) -> Option<(Status, String)> {
     let (to, answer) = oneshot::channel();
-    shared.requests.put_now(DriverEvent::Query(Query::Status(WORST, to))).ok()?;
+    parts.requests.put_now(DriverEvent::Query(Query::Status(WORST, to))).ok()?;
     let status = tokio::time::timeout(PATIENCE, answer).await.ok()?.ok()?;
-    Some((status, shared.graph.running_hash()))
+    Some((status, parts.graph.running_hash()))
 }
 
 impl Publisher {

@@ -3,7 +3,7 @@
 use super::host_world::{HostWorld, Views};
 use crate::driver::DriverEvent;
 use crate::supervisor::WorkerContext;
-use crate::workers::Shared;
+use crate::workers::world::WorldParts;
 use crate::world::follower::RangeView;
 use crate::world::permit_guard::PermitGuard;
 use crate::world::permits::Ticket;
@@ -92,15 +92,15 @@ fn own_slots(host: &str, view: &RangeView) -> Vec<PermitRequest> {
 /// Tells the driver which permits it may use, also while a call of the world has no answer. The permits with a lease
 /// end with this value: nobody would revoke them in time.
 pub(super) struct PermitTeller<'a> {
-    shared: &'a Shared,
+    parts: &'a WorldParts,
     life: &'a WorkerContext,
     guard: PermitGuard<NumberedPermit>,
 }
 
 impl<'a> PermitTeller<'a> {
-    pub(super) fn new(shared: &'a Shared, life: &'a WorkerContext) -> Self {
+    pub(super) fn new(parts: &'a WorldParts, life: &'a WorkerContext) -> Self {
         let has_lease = |one: &NumberedPermit| one.permit.resource.is_some();
-        Self { shared, life, guard: PermitGuard::new(Arc::new(boot_time), has_lease) }
+        Self { parts, life, guard: PermitGuard::new(Arc::new(boot_time), has_lease) }
     }
 
     /// Waits for a call of the world. Permits whose lease is not safe any more end meanwhile.
@@ -116,7 +116,7 @@ impl<'a> PermitTeller<'a> {
     }
 
     pub(super) fn set_safe_until(&mut self, safe_until: Duration) {
-        self.shared.world.set_lease_safe_until(safe_until);
+        self.parts.world.set_lease_safe_until(safe_until);
         self.guard.set_safe_until(safe_until);
     }
 
@@ -149,15 +149,15 @@ impl<'a> PermitTeller<'a> {
     /// Tells the granted permits if they have changed.
     fn send_granted(&mut self, granted: Vec<NumberedPermit>) {
         if let Some(usable) = self.guard.take(granted) {
-            self.shared.requests.put(DriverEvent::WorldPermits(usable.into_iter().collect()));
+            self.parts.requests.put(DriverEvent::WorldPermits(usable.into_iter().collect()));
         }
     }
 
     /// Revokes the permits with a lease.
     pub(super) fn revoke(&mut self) {
-        self.shared.world.set_lease_safe_until(Duration::ZERO);
+        self.parts.world.set_lease_safe_until(Duration::ZERO);
         if let Some(usable) = self.guard.revoke() {
-            self.shared.requests.put(DriverEvent::WorldPermits(usable.into_iter().collect()));
+            self.parts.requests.put(DriverEvent::WorldPermits(usable.into_iter().collect()));
         }
     }
 }

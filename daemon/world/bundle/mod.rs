@@ -4,8 +4,8 @@
 //! A bundle is a tar archive. Its first member is `manifest.json`, its second `manifest.sig` (ed25519), then follow the
 //! files, as the manifest lists them. Nothing is written before the whole bundle is verified.
 //!
-//! Reading order: this file (manifest, signing, verification), `archive` (the strict tar format), `pem` (keys), `source`
-//! (the place of the bundles).
+//! Reading order: this file (manifest, signing, verification), `archive` (the strict tar format), `pem` (keys),
+//! `source` (the place of the bundles).
 
 mod archive;
 mod pem;

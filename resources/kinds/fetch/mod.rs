@@ -107,9 +107,9 @@ struct Declared {
 }
 
 impl Declared {
-    /// Returns the attributes after a run, of a file that has this mode, in the place of the found one. In the place of a
-    /// stranger's file, a file that is closed to others or has set-id bits belongs to the daemon's user unless an owner is
-    /// declared.
+    /// Returns the attributes after a run, of a file that has this mode, in the place of the found one. In the place of
+    /// a stranger's file, a file that is closed to others or has set-id bits belongs to the daemon's user unless an
+    /// owner is declared.
     fn over(
         &self,
         files: &Files,

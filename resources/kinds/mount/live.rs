@@ -230,14 +230,14 @@ impl Live {
     }
 }
 
-/// The way to a mount point, and to the source of a bind mount, that a row of fstab names.
+/// The path of a mount point, and of the source of a bind mount, that a row of fstab names.
 #[derive(Debug)]
-pub(super) struct Way {
+pub(super) struct MountPath {
     pub(super) point: PathBuf,
     pub(super) device: String,
 }
 
-impl Precondition for Way {
+impl Precondition for MountPath {
     /// Fails if the way leads through a link, or if another user could change it: the next boot would mount at another
     /// place.
     fn require<'a>(&'a self, host: &'a Host) -> Answer<'a, Result<(), Failure>> {

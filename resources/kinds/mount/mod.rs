@@ -20,7 +20,7 @@ use crate::parts::{FieldReader, Managed, Precondition, Sequence, TextEdit};
 use crate::removal::Removal;
 use crate::resource::Resource;
 use crate::values::{Receives, SendSpec};
-use live::{Live, Wanted, Way};
+use live::{Live, MountPath, Wanted};
 use options::Options;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -189,9 +189,9 @@ fn resource(
         kind: Some(row.kind.clone()),
         options: options.clone(),
     });
-    let way = wanted.as_ref().map(|wanted| {
+    let precondition = wanted.as_ref().map(|wanted| {
         let device = wanted.device.clone().unwrap_or_default();
-        Arc::new(Way { point: point.clone(), device }) as Arc<dyn Precondition>
+        Arc::new(MountPath { point: point.clone(), device }) as Arc<dyn Precondition>
     });
     let (row, warnings) =
         row.map_or((None, Vec::new()), |(row, _, warnings)| (Some(row), warnings));
@@ -223,7 +223,7 @@ fn resource(
         ..Footprint::default()
     };
     let sequence = Sequence::new(elements).created_by(vec![row_at]);
-    let sequence = sequence.with_extra(extra).with_warnings(warnings).requiring(way);
+    let sequence = sequence.with_extra(extra).with_warnings(warnings).requiring(precondition);
     Arc::new(sequence.removed_by(is_removable.then(removal)))
 }
 

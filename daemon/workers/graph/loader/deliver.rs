@@ -4,9 +4,8 @@ use super::stored::UnstoredGraph;
 use super::{AUTOMATIC, EMPTYING, OPERATOR, ReloadRequest, lock};
 use crate::config::{LoadedGraph, Text};
 use crate::driver::{DriverEvent, LoadError, Query};
-use crate::workers::Shared;
 use crate::workers::graph::last_good_graph::GraphVersion;
-use crate::workers::graph::settings::HostSettings;
+use crate::workers::graph::settings::{HostSettings, SettingsChanger};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -18,7 +17,7 @@ const REST: Duration = Duration::from_millis(200);
 impl ReloadRequest {
     /// Delivers the last accepted graph to a restarted driver, because nobody has requested the present files. Reads
     /// the files if no graph was accepted yet.
-    pub(super) async fn hand_again(shared: &Arc<Shared>, this: &Arc<Self>) {
+    pub(super) async fn hand_again(changer: &SettingsChanger, this: &Arc<Self>) {
         match this.latest().await {
             Some(graph) => {
                 // The newest graph is still rejected.
@@ -29,13 +28,13 @@ impl ReloadRequest {
                     this.requests.put(DriverEvent::Graph { graph, operator: false });
                 }
             }
-            None => Self::hand_over(shared, this, (None, AUTOMATIC, true)).await,
+            None => Self::hand_over(changer, this, (None, AUTOMATIC, true)).await,
         }
     }
 
     /// Reads and delivers the graph. If it is rejected, a driver without a graph receives the last-good one.
     pub(super) async fn hand_over(
-        shared: &Arc<Shared>,
+        changer: &SettingsChanger,
         this: &Arc<Self>,
         (settings, who, is_first): (Option<HostSettings>, u8, bool),
     ) {
@@ -45,7 +44,7 @@ impl ReloadRequest {
         match this.read(source, is_empty || who & EMPTYING != 0).await {
             Ok(graph) => {
                 if let Some(settings) = settings {
-                    this.apply_settings(shared, settings).await;
+                    this.apply_settings(changer, settings).await;
                 }
                 this.live.take_graph(&graph);
                 Self::put(this, graph, operator);

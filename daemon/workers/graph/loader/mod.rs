@@ -20,11 +20,13 @@ use crate::events::Publisher;
 use crate::expressions::Value;
 use crate::signals::Stops;
 use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
-use crate::workers::Shared;
 use crate::workers::errors::GraphError;
 use crate::workers::graph::fact_watch::FactWatch;
+use crate::workers::graph::settings::SettingsChanger;
 use crate::workers::reporting::sd_notify;
 use crate::workers::requests::queue::Requests;
+use crate::workers::worker_factory::WorkerFactory;
+use crate::workers::world::host_world::HostWorld;
 use crate::world::selector::CollectionSelector;
 use latest_graph::LatestGraph;
 use live::LiveGraph;
@@ -153,17 +155,21 @@ struct LastRead {
 }
 
 /// Creates the worker that loads the graph.
-pub(in crate::workers) fn graph(shared: &Arc<Shared>, stops: Stops) -> Manifold {
-    let own = Arc::clone(shared);
-    shared.worker("graph", move |_, life: WorkerContext| {
-        let (own, stops) = (Arc::clone(&own), stops.clone());
-        let reloader = own.graph.clone();
+pub(in crate::workers) fn graph(
+    factory: &WorkerFactory,
+    loader: &GraphLoader,
+    own: (Arc<SettingsChanger>, Arc<HostWorld>),
+    stops: Stops,
+) -> Manifold {
+    let loader = loader.clone();
+    factory.worker("graph", move |_, life: WorkerContext| {
+        let (own, stops, loader) = (own.clone(), stops.clone(), loader.clone());
         async move {
             let stopping = life.stopping().clone();
             tokio::select! {
-                result = reloader.work(&own, &life, &stops) => result,
+                result = loader.work((&own.0, &own.1), &life, &stops) => result,
                 () = stopping.cancelled() => {
-                    reloader.rest().await;
+                    loader.rest().await;
                     Ok(())
                 }
             }
@@ -285,9 +291,9 @@ impl GraphLoader {
     }
 
     /// Begins the use of the world if the graph collects exports.
-    fn use_world(&self, shared: &Arc<Shared>) {
+    fn use_world(&self, world: &HostWorld) {
         if self.collections().is_some_and(|it| !it.is_empty()) {
-            shared.world.begin_use();
+            world.begin_use();
         }
     }
 
@@ -303,7 +309,7 @@ impl GraphLoader {
 
     async fn work(
         &self,
-        shared: &Arc<Shared>,
+        (changer, world): (&SettingsChanger, &HostWorld),
         life: &WorkerContext,
         stops: &Stops,
     ) -> Result<(), Failure> {
@@ -321,7 +327,7 @@ impl GraphLoader {
             self.reload(ReloadCause::Nobody);
         }
         self.follow_inputs(this.graph(), &mut watch, &broken).await;
-        self.use_world(shared);
+        self.use_world(world);
         life.ready(Outputs::none());
         let mut facts = FactWatch::new();
         loop {
@@ -340,7 +346,7 @@ impl GraphLoader {
             }
             if this.requests.lacks_graph() {
                 // A new driver has replaced a failed one.
-                life.during(ReloadRequest::hand_again(shared, this)).await;
+                life.during(ReloadRequest::hand_again(changer, this)).await;
             }
             if this.who.load(Ordering::SeqCst) == 0 {
                 continue;
@@ -354,14 +360,14 @@ impl GraphLoader {
             if let Some(source) = &source {
                 life.during(self.follow(source, &mut watch, &broken)).await;
             }
-            life.during(ReloadRequest::reload(shared, this, (settings, who))).await;
+            life.during(ReloadRequest::reload(changer, this, (settings, who))).await;
             if let Some(source) = source {
                 life.during(self.follow_inputs(source, &mut watch, &broken)).await;
             }
             if !answers.is_empty() {
                 this.requests.put(DriverEvent::Query(Query::LoadResult(answers)));
             }
-            self.use_world(shared);
+            self.use_world(world);
             life.set_status(format!("{} requested reloads", this.events.load(Ordering::SeqCst)));
         }
     }

@@ -3,10 +3,11 @@
 use super::{GraphSource, OPERATOR, ReloadRequest, lock};
 use crate::api::SettingsChange;
 use crate::config::Text;
-use crate::workers::Shared;
 use crate::workers::errors::SettingsError;
 use crate::workers::graph::last_good_settings;
-use crate::workers::graph::settings::{HostSettings, ReadSettings, apply_settings};
+use crate::workers::graph::settings::{
+    HostSettings, ReadSettings, SettingsChanger, apply_settings,
+};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -49,13 +50,13 @@ impl ReloadRequest {
 
     /// Reads the graph again with the present settings. Rejected settings change nothing.
     pub(super) async fn reload(
-        shared: &Arc<Shared>,
+        changer: &SettingsChanger,
         this: &Arc<Self>,
         (settings, who): (Result<Option<HostSettings>, SettingsError>, u8),
     ) {
         *lock(&this.settings.change) = SettingsChange::default();
         match settings {
-            Ok(settings) => Self::hand_over(shared, this, (settings, who, false)).await,
+            Ok(settings) => Self::hand_over(changer, this, (settings, who, false)).await,
             Err(why) => {
                 let operator = who & OPERATOR != 0;
                 this.reject(why.to_string(), operator);
@@ -64,11 +65,11 @@ impl ReloadRequest {
     }
 
     /// Applies new settings together with a valid graph.
-    pub(super) async fn apply_settings(&self, shared: &Arc<Shared>, new: HostSettings) {
+    pub(super) async fn apply_settings(&self, changer: &SettingsChanger, new: HostSettings) {
         *lock(&self.graph) = new.graph.clone();
         lock(&self.settings.text).clone_from(&new.text);
         *lock(&self.settings.instead) = None;
-        let change = apply_settings(shared, new).await;
+        let change = apply_settings(changer, new).await;
         *lock(&self.settings.change) = change;
     }
 

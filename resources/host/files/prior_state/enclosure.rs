@@ -83,9 +83,9 @@ impl Entry<'_> {
 }
 
 impl Files {
-    /// Rejects a change below a directory that is declared with this owner and closed to others, if another
-    /// directory has its name and other users can have put it there. A directory without a declared owner belongs to root,
-    /// or to the declared owner of the changed object, which is `own`.
+    /// Rejects a change below a directory that is declared with this owner and closed to others, if another directory
+    /// has its name and other users can have put it there. A directory without a declared owner belongs to root, or to
+    /// the declared owner of the changed object, which is `own`.
     pub fn guard_closed(
         &self,
         spot: &Entry<'_>,

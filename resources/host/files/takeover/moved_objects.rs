@@ -73,8 +73,8 @@ impl Files {
     }
 
     /// Rejects an edit that writes a secret into the file of a user other than the declared owner, into one that all
-    /// users may read, and into one that others can have put there: they would read the secret. The owner of the directory
-    /// has a file there in the usual case.
+    /// users may read, and into one that others can have put there: they would read the secret. The owner of the
+    /// directory has a file there in the usual case.
     pub fn guard_secret_edit(
         &self,
         spot: &Entry<'_>,

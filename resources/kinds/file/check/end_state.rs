@@ -123,7 +123,8 @@ impl Look<'_> {
         content.denies_others() || (self.file.mode.is_some() && denies_others(declared))
     }
 
-    /// Returns true if the declared mode gives set-id bits: who can change the file gets the rights of its owner or group.
+    /// Returns true if the declared mode gives set-id bits: who can change the file gets the rights of its owner or
+    /// group.
     fn gives_set_id(&self, content: Option<&Content<'_>>) -> bool {
         let declared = self.file.mode_over(self.file.creation_mode(content), false);
         self.files.is_root() && self.file.mode.is_some() && declared & SET_ID != 0

@@ -498,39 +498,3 @@ fn a_file_in_a_private_folder_of_roots_is_not_copied_for_a_user_who_renamed_the_
     }
     made(&host, &file(&out, &[("source", &from), ("owner", "nobody"), ("force", "true")]));
 }
-
-/// A tree that is closed to others leaves no rights to the group of the stranger whose directory has its name.
-#[test]
-fn a_closed_tree_leaves_the_group_of_a_stranger() {
-    demand_root();
-    let (host, dir) = (Host::default(), scratch());
-    let (source, tree) = (dir.path().join("source"), dir.path().join("tree"));
-    fs::create_dir_all(source.join("s")).unwrap();
-    for name in ["q", "s/g"] {
-        fs::write(source.join(name), "private").unwrap();
-        chmod(source.join(name), 0o600);
-    }
-    strangers::make_directory(&tree, 0o777);
-    strangers::make_directory(&tree.join("s"), 0o777);
-    for name in ["q", "s/g"] {
-        strangers::write(&tree.join(name), "", 0o777);
-    }
-    let path = source.display().to_string();
-    let given = [("source", path.as_str()), ("recurse", "true"), ("owner", "root")];
-    let given = [&given[..], &[("mode", "u=rwX,g=rX,o=")]].concat();
-    made(&host, &file(slash(&tree), &given));
-    for name in ["", "q", "s", "s/g"] {
-        let at = tree.join(name);
-        assert_eq!((owner(&at), mode(&at) & 0o007), ((0, 0), 0), "{name}");
-    }
-    // A plain directory that is closed.
-    let plain = dir.path().join("plain");
-    strangers::make_directory(&plain, 0o777);
-    made(&host, &file(slash(&plain), &[("owner", "root"), ("mode", "0750")]));
-    assert_eq!(owner(&plain), (0, 0));
-    // A group gets no more than everybody else: it stays.
-    let open = dir.path().join("open");
-    strangers::make_directory(&open, 0o777);
-    made(&host, &file(slash(&open), &[("owner", "root"), ("mode", "0755")]));
-    assert_eq!(owner(&open), (0, STRANGER));
-}
