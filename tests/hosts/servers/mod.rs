@@ -7,6 +7,7 @@
 mod database;
 mod hardened;
 mod judges;
+mod migrated;
 mod opinions;
 mod web;
 
