@@ -298,8 +298,8 @@ impl Together {
         });
         let draft = Draft {
             content: &content,
-            owner: found.seen.map(|seen| seen.uid),
-            group: found.seen.map(|seen| seen.gid),
+            owner: found.seen.map(|seen| seen.uid).or(edit.new_owner.map(|(uid, _)| uid)),
+            group: found.seen.map(|seen| seen.gid).or(edit.new_owner.map(|(_, gid)| gid)),
             mode,
             instead_of: found.seen.as_ref(),
             acceptance: validation.as_ref().map(|it| it as &dyn Acceptance),
