@@ -171,6 +171,17 @@ fn a_table_that_is_being_written_keeps_its_rows() {
     host.shell("cp /root/group /etc/group; steadfast wait --timeout 60");
 }
 
+/// Removes a file as soon as it is there and empty; returns false if the time is over first.
+fn remove_while_empty(file: &str, is_over: &AtomicBool) -> bool {
+    while !is_over.load(Ordering::Relaxed) {
+        let is_empty = std::fs::metadata(file).is_ok_and(|it| it.len() == 0);
+        if is_empty && std::fs::remove_file(file).is_ok() {
+            return true;
+        }
+    }
+    false
+}
+
 /// A user can remove the file of keys between the step that makes it and the step that writes it. The second step then
 /// makes a file of the user, not of root: steadfast would never change that one again.
 #[test]
@@ -188,15 +199,7 @@ fn a_file_of_keys_that_vanishes_during_its_change_belongs_to_the_user() {
         host.shell("rm -rf /home/eve/.ssh");
         let is_over = AtomicBool::new(false);
         removed = std::thread::scope(|scope| {
-            let adversary = scope.spawn(|| {
-                while !is_over.load(Ordering::Relaxed) {
-                    let is_empty = std::fs::metadata(&file).is_ok_and(|it| it.len() == 0);
-                    if is_empty && std::fs::remove_file(&file).is_ok() {
-                        return true;
-                    }
-                }
-                false
-            });
+            let adversary = scope.spawn(|| remove_while_empty(&file, &is_over));
             host.shell("steadfast apply --yes /root/keys.yaml");
             is_over.store(true, Ordering::Relaxed);
             adversary.join().expect("no panic")

@@ -1,5 +1,5 @@
 //! Two servers of `examples/servers` with a kernel of their own: the hardened base with all of its settings, judged by
-//! the controls of DevSec, and the web server over a restart while a server block is rejected.
+//! the controls of dev-sec, and the web server over a restart while a server block is rejected.
 
 use crate::machine::Machine;
 use std::io::Write as _;
