@@ -1,8 +1,9 @@
 """Undoes each setting of examples/modules/hardening alone, on a converged host, and measures when it is back.
 
-    python3 adversary.py MODULE EVENT POLL [--kernel]
+    python3 adversary.py MODULE EVENT POLL [--kernel | --persisted]
 
-With `--kernel` the settings are those that need a kernel, otherwise all others. EVENT and POLL are the longest times in
+With `--kernel` the settings are those that need a kernel, with `--persisted` the lines of sysctl.d that are there, otherwise
+all others. EVENT and POLL are the longest times in
 seconds of a repair by event and of one by the documented poll. Each line of the output is a setting as JSON. A setting that
 is late is undone again, at most four times: a busy machine can delay one. The program ends with 1 if a setting is late each
 time, or if a setting is not as declared before it is undone.
@@ -187,6 +188,13 @@ def kernel_settings(params):
         yield MountOptions(path, mount["options"])
 
 
+def persisted_settings(_params):
+    """Returns the lines that set parameters of the kernel at each boot."""
+    for line in lines(SYSCTL_FILE):
+        if line and not line.startswith("#"):
+            yield Line(SYSCTL_FILE, line)
+
+
 def measure(setting, limit):
     """Undoes a setting and returns the seconds until it is back, or infinity."""
     setting.undo()
@@ -203,7 +211,8 @@ def main():
     limits = {False: float(sys.argv[2]), True: float(sys.argv[3])}
     params = {name: param.get("default") for name, param in module["params"].items()}
     wrong = 0
-    for setting in (kernel_settings if "--kernel" in sys.argv else settings)(params):
+    parts = {"--kernel": kernel_settings, "--persisted": persisted_settings}
+    for setting in parts.get(sys.argv[-1], settings)(params):
         report = {"name": setting.name, "polled": setting.polled, "seconds": []}
         limit = limits[setting.polled]
         for pause in (0, 5, 10, 20, 30):
