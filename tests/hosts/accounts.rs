@@ -2,6 +2,7 @@
 
 use crate::host::Host;
 use crate::service::GRAPH;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A password hash that no command line and no log may contain.
 const HASH: &str = "$6$saltsalt$canary5f1d9canary5f1d9canary5f1d9canary5f1d9";
@@ -168,4 +169,50 @@ fn a_table_that_is_being_written_keeps_its_rows() {
     let said = host.run(&["steadfast", "status"]).stdout;
     assert!(said.contains("/etc/group is empty"), "{said}");
     host.shell("cp /root/group /etc/group; steadfast wait --timeout 60");
+}
+
+/// Removes a file as soon as it is there and empty; returns false if the time is over first.
+fn remove_while_empty(file: &str, is_over: &AtomicBool) -> bool {
+    while !is_over.load(Ordering::Relaxed) {
+        let is_empty = std::fs::metadata(file).is_ok_and(|it| it.len() == 0);
+        if is_empty && std::fs::remove_file(file).is_ok() {
+            return true;
+        }
+    }
+    false
+}
+
+/// A user can remove the file of keys between the step that makes it and the step that writes it. The second step then
+/// makes a file of the user, not of root: steadfast would never change that one again.
+#[test]
+fn a_file_of_keys_that_vanishes_during_its_change_belongs_to_the_user() {
+    let host = Host::boot();
+    host.shell("useradd --create-home eve");
+    host.write(
+        "/root/keys.yaml",
+        "graph: keys\nresources:\n  \"ssh:authorized_key\":\n    - name: key of eve\n      user: eve\n      \
+         key: ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBmTjmGVfnE8pZh4bDKK8lOkpmZQyyVnWWXXQ1J1JWQC eve@laptop\n",
+    );
+    let file = format!("/proc/{}/root/home/eve/.ssh/authorized_keys", host.leader());
+    let mut removed = false;
+    for _ in 0..20 {
+        host.shell("rm -rf /home/eve/.ssh");
+        let is_over = AtomicBool::new(false);
+        removed = std::thread::scope(|scope| {
+            let adversary = scope.spawn(|| remove_while_empty(&file, &is_over));
+            host.shell("steadfast apply --yes /root/keys.yaml");
+            is_over.store(true, Ordering::Relaxed);
+            adversary.join().expect("no panic")
+        });
+        if removed {
+            break;
+        }
+    }
+    assert!(removed, "the file was removed in time");
+    let found = host.shell("stat -c '%U %G %a' /home/eve/.ssh/authorized_keys");
+    assert_eq!(found, "eve eve 600\n");
+    assert!(host.read("/home/eve/.ssh/authorized_keys").expect("keys").ends_with(" eve@laptop\n"));
+    let again =
+        host.run(&["steadfast", "apply", "--yes", "--detailed-exitcode", "/root/keys.yaml"]);
+    assert_eq!(again.code, Some(0), "{again:?}");
 }

@@ -29,6 +29,8 @@ struct MachineFiles {
     /// The kernel, the RAM disk and the root, which are never written.
     base: PathBuf,
     folder: TempDir,
+    /// Folders of this host that the machine can read, each with the name of its mount.
+    shares: Vec<(&'static str, PathBuf)>,
 }
 
 /// The result of a command on the machine.
@@ -45,7 +47,12 @@ pub(crate) struct Answer {
 impl Machine {
     /// Boots a machine; returns once the agent answers.
     pub(crate) fn boot() -> Self {
-        let files = MachineFiles::new();
+        Self::boot_with(Vec::new())
+    }
+
+    /// Boots a machine that can mount these folders: [`Self::mount_shares`].
+    pub(crate) fn boot_with(shares: Vec<(&'static str, PathBuf)>) -> Self {
+        let files = MachineFiles::new(shares);
         let (qemu, agent) = files.start();
         let mut machine = Self { qemu, agent, files };
         machine.expect_ready();
@@ -55,6 +62,25 @@ impl Machine {
              systemctl daemon-reload",
         );
         machine
+    }
+
+    /// Mounts each shared folder read-only as `/opt/NAME`. A restart ends the mounts.
+    pub(crate) fn mount_shares(&mut self) {
+        for (name, _) in self.files.shares.clone() {
+            self.shell(&format!(
+                "mkdir -p /opt/{name}
+                 mount -t 9p -o trans=virtio,ro,version=9p2000.L,msize=262144 {name} /opt/{name}"
+            ));
+        }
+    }
+
+    /// Ends the machine as a loss of power does and starts another with the same disks.
+    pub(crate) fn cut_power(&mut self) {
+        self.shell("sync");
+        let _gone_already = self.qemu.kill();
+        let _reaped = self.qemu.wait();
+        (self.qemu, self.agent) = self.files.start();
+        self.expect_ready();
     }
 
     /// Runs a shell script as root and waits for its end.
@@ -89,7 +115,12 @@ impl Machine {
 
     /// Waits until a script ends with 0 and prints exactly this text.
     pub(crate) fn until(&mut self, script: &str, expected: &str) {
-        let limit = Instant::now() + PATIENCE;
+        self.until_within(PATIENCE, script, expected);
+    }
+
+    /// Waits for a state as [`Self::until`], at most this long.
+    pub(crate) fn until_within(&mut self, patience: Duration, script: &str, expected: &str) {
+        let limit = Instant::now() + patience;
         loop {
             let answer = self.run(script);
             if answer.code == 0 && answer.stdout == expected {
@@ -171,10 +202,10 @@ fn provide_programs(folder: &Path) {
 }
 
 impl MachineFiles {
-    fn new() -> Self {
+    fn new(shares: Vec<(&'static str, PathBuf)>) -> Self {
         let base = make_machine();
         let folder = TempDir::new().expect("a folder");
-        let files = Self { base, folder };
+        let files = Self { base, folder, shares };
         provide_programs(&files.path("programs"));
         fs::File::create(files.path("disk.img"))
             .and_then(|file| file.set_len(64 << 20))
@@ -233,17 +264,23 @@ impl MachineFiles {
             .args(["-device", "virtserialport,chardev=agent,name=agent"])
             .arg("-chardev")
             .arg(format!("socket,path={},server=on,wait=off,id=agent", agent.display()))
-            .arg("-virtfs")
-            .arg(format!(
-                "local,path={},mount_tag=programs,security_model=none,readonly=on",
-                programs.display()
-            ))
+            .args(share("programs", &programs))
+            .args(self.shares.iter().flat_map(|(name, folder)| share(name, folder)))
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("a second handle"))
             .stderr(log)
             .spawn()
             .expect("setpriv of util-linux can be started")
     }
+}
+
+/// Returns the arguments that let a machine mount a folder read-only by this name.
+fn share(name: &str, folder: &Path) -> [String; 2] {
+    let folder = folder.display();
+    [
+        "-virtfs".to_owned(),
+        format!("local,path={folder},mount_tag={name},security_model=none,readonly=on"),
+    ]
 }
 
 /// Returns true if the processor can run virtual machines. The device alone says nothing: on some hosts of this sort a

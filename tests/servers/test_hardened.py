@@ -8,12 +8,22 @@
 #   language governing permissions and limitations under the License.
 #   author: Christoph Hartmann, Dominik Richter, Patrick Muench
 #
-# Changed: written for pytest-testinfra; the values of sshd are those that it reports (`sshd -T`). Left out are the controls
-# of the kernel (sysctl-*, os-10, os-12), which a container cannot have; of obsolete options (sshd-10, 15, 16); and os-06,
-# os-14 to os-16, package-08, sshd-49 and sshd-50, which the module does not declare.
+# Changed: written for pytest-testinfra; the values of sshd are those that it reports (`sshd -T`). The controls of the kernel
+# are in test_hardened_kernel.py. Left out are controls whose condition is false on Debian 12 and 13 (an older OpenSSH: sshd-10,
+# ssh-04, ssh-14, ssh-15, ssh-21; Red Hat: os-05b).
 """Judges the host of examples/servers/hardened.yaml by the controls of DevSec."""
 
 import pytest
+
+
+def first_values(text):
+    """Returns the first value of each setting of a configuration of ssh or sshd, as InSpec reads them."""
+    settings = {}
+    for line in text.splitlines():
+        words = line.strip().split(None, 1)
+        if len(words) == 2 and words[0][0] != "#":
+            settings.setdefault(words[0], words[1])
+    return settings
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +98,67 @@ def test_sshd_04_and_05_permissions(host):
     assert (config.is_file, config.user, config.group, config.mode) == (True, "root", "root", 0o600)
 
 
+def test_sshd_07_and_09_are_explicit(host):
+    settings = first_values(host.file("/etc/ssh/sshd_config").content_string)
+    assert (settings.get("Port"), settings.get("ListenAddress")) == ("22", "0.0.0.0")
+
+
+@pytest.mark.parametrize("control, name", [("sshd-15", "UseLogin"), ("sshd-16", "UsePrivilegeSeparation")])
+def test_sshd_obsolete(host, control, name):
+    settings = first_values(host.file("/etc/ssh/sshd_config").content_string)
+    # Both controls judge a file with settings.
+    assert "Ciphers" in settings and name not in settings
+
+
+SSH = {
+    "ssh-02": ("AddressFamily", "inet"),
+    "ssh-03": ("Port", "22"),
+    "ssh-05": ("BatchMode", "no"),
+    "ssh-06": ("CheckHostIP", "yes"),
+    "ssh-07": ("StrictHostKeyChecking", "ask"),
+    "ssh-08": SSHD["sshd-01"],
+    "ssh-09": SSHD["sshd-02"],
+    "ssh-10": SSHD["sshd-03"],
+    "ssh-11": ("ForwardAgent", "no"),
+    "ssh-12": ("ForwardX11", "no"),
+    "ssh-13": ("HostbasedAuthentication", "no"),
+    "ssh-16": ("PasswordAuthentication", "no"),
+    "ssh-17": ("GSSAPIAuthentication", "no"),
+    "ssh-18": ("GSSAPIDelegateCredentials", "no"),
+    "ssh-19": ("Tunnel", "no"),
+    "ssh-20": ("PermitLocalCommand", "no"),
+}
+
+
+@pytest.mark.parametrize("control", SSH)
+def test_ssh(host, control):
+    key, value = SSH[control]
+    assert first_values(host.file("/etc/ssh/ssh_config").content_string).get(key) == value
+
+
+def test_ssh_01_permissions(host):
+    file = host.file("/etc/ssh/ssh_config")
+    assert (file.is_file, file.user, file.group, file.mode) == (True, "root", "root", 0o644)
+
+
+def test_ssh_22_effective_settings(host):
+    settings = host.check_output("ssh -G localhost").splitlines()
+    for control, name in [("ssh-08", "ciphers"), ("ssh-09", "kexalgorithms"), ("ssh-10", "macs")]:
+        assert f"{name} {SSH[control][1]}" in settings
+
+
+def test_sshd_49_no_policy_of_the_distribution(host):
+    daemons = [line for line in host.check_output("ps -eo args").splitlines() if "sshd -D" in line]
+    assert len(daemons) == 1
+    assert not any(option in daemons[0] for option in ("-oCiphers", "-oKexAlgorithms", "-oHostKeyAlgorithms"))
+
+
+def test_sshd_50_size_of_the_key(host):
+    # Without a key of RSA the condition of the control is false.
+    size = host.check_output("test ! -e /etc/ssh/ssh_host_rsa_key || ssh-keygen -l -f /etc/ssh/ssh_host_rsa_key")
+    assert size == "" or int(size.split()[0]) >= 4096
+
+
 def test_sshd_14_host_keys(sshd):
     assert "/etc/ssh/ssh_host_ed25519_key" in sshd["hostkey"]
 
@@ -131,6 +202,27 @@ def test_os_05_login(host):
         "GID_MIN": "1000",
     }
     assert {key: values.get(key) for key in expected} == expected
+
+
+def test_os_04_path(host):
+    path = host.check_output("echo $PATH").split(":")
+    assert "" not in path and "." not in path
+
+
+# The list of the profile (libraries/suid_blacklist.rb).
+SUID = """
+/usr/bin/rcp /usr/bin/rlogin /usr/bin/rsh /usr/libexec/openssh/ssh-keysign /usr/lib/openssh/ssh-keysign /sbin/netreport
+/usr/sbin/usernetctl /usr/sbin/userisdnctl /usr/sbin/pppd /usr/bin/lockfile /usr/bin/mail-lock /usr/bin/mail-unlock
+/usr/bin/mail-touchlock /usr/bin/dotlockfile /usr/bin/arping /usr/sbin/arping /usr/sbin/uuidd /usr/bin/mtr
+/usr/lib/evolution/camel-lock-helper-1.2 /usr/lib/pt_chown /usr/lib/eject/dmcrypt-get-device /usr/lib/mc/cons.saver
+""".split()
+
+
+def test_os_06_set_id_programs(host):
+    found = host.run("find / -xdev -type f -perm /6000").stdout.splitlines()
+    # `su` is there, so the search finds something.
+    assert any(path.endswith("/su") for path in found)
+    assert set(found) & set(SUID) == set()
 
 
 @pytest.mark.parametrize("path, column", [("/etc/passwd", 2), ("/etc/group", 2)])

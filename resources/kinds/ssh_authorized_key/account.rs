@@ -36,6 +36,11 @@ impl Account {
         account.map(Some)
     }
 
+    /// Returns the owner and group of the user's files.
+    pub(super) fn owner(&self) -> (u32, u32) {
+        (self.uid, self.gid)
+    }
+
     /// Describes a user without an account.
     pub(super) fn missing(user: &str) -> Failure {
         let what = format!("the user \"{user}\" does not exist in {PASSWD}");

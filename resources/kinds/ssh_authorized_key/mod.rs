@@ -172,8 +172,8 @@ impl AuthorizedKeys {
 
     /// Makes the resource for the present account of the user. Without the account there is nothing to remove.
     fn resolve(&self, host: &Host) -> Result<Sequence, Failure> {
-        let (path, mode, mut elements) = if let Some(path) = &self.path {
-            (path.clone(), 0o644, Vec::new())
+        let (path, mode, owner, mut elements) = if let Some(path) = &self.path {
+            (path.clone(), 0o644, None, Vec::new())
         } else {
             let account = match Account::find_account(host, &self.user)? {
                 Some(account) => account,
@@ -182,7 +182,7 @@ impl AuthorizedKeys {
             };
             let path = account.home.join(".ssh/authorized_keys");
             let elements = if self.is_present { account.files(&path)? } else { Vec::new() };
-            (path, 0o600, elements)
+            (path, 0o600, Some(account.owner()), elements)
         };
         let editor = Keys {
             wanted: self.keys.clone(),
@@ -192,7 +192,8 @@ impl AuthorizedKeys {
         let part = format!("the keys of {}", self.user);
         let edit = TextEdit::new(path, part, Arc::new(editor));
         let keys = elements.len();
-        elements.push(Arc::new(TextEdit { create: Some(mode), ..edit }));
+        // The user can remove the file after the step that makes it: a file of root in its place would stay one.
+        elements.push(Arc::new(TextEdit { create: Some(mode), new_owner: owner, ..edit }));
         // The keys are the object: the folder and the file may hold others.
         Ok(Sequence::new(elements).created_by(vec![keys]))
     }

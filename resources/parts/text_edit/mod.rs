@@ -78,6 +78,8 @@ pub(crate) struct TextEdit {
     pub(crate) editor: Arc<dyn Editor>,
     /// The mode of a new file; none if a missing file is a failure.
     pub(crate) create: Option<u32>,
+    /// The owner and group of a new file; none for those of the daemon.
+    pub(crate) new_owner: Option<(u32, u32)>,
     /// The command that must accept the new file.
     pub(crate) validate: ValidateCommand,
     pub(crate) removal: Option<Removal>,
@@ -110,6 +112,7 @@ impl TextEdit {
             keys,
             editor,
             create: None,
+            new_owner: None,
             validate,
             removal: None,
             warnings,

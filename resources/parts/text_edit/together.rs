@@ -294,6 +294,7 @@ impl Together {
             None => edit.create.unwrap_or(0o644),
             Some(seen) => files.mode_once_replaced(&spot, seen, (seen.mode, Some(seen.uid)))?,
         };
+        let owner = found.seen.map(|seen| (seen.uid, seen.gid)).or(edit.new_owner);
         let secret = is_hidden(self.0.iter().any(|edit| edit.editor.is_secret()), [mode]);
         let validate = self.0.iter().find(|edit| !edit.validate.is_empty());
         let validation = validate.map(|edit| Validation {
@@ -305,8 +306,8 @@ impl Together {
         });
         let draft = Draft {
             content: &content,
-            owner: found.seen.map(|seen| seen.uid),
-            group: found.seen.map(|seen| seen.gid),
+            owner: owner.map(|(uid, _)| uid),
+            group: owner.map(|(_, gid)| gid),
             mode,
             instead_of: found.seen.as_ref(),
             acceptance: validation.as_ref().map(|it| it as &dyn Acceptance),

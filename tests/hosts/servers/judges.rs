@@ -43,14 +43,16 @@ impl Host {
         assert!(agrees && !recap.contains("ok=0 "), "{}{}", answer.stdout, answer.stderr);
     }
 
-    fn install_judges(&self) {
+    /// Installs the packages that the judges need.
+    pub(crate) fn install_judges(&self) {
         let all = PACKAGES.join(" ");
         self.shell(&format!(
             "DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends {all} >/dev/null"
         ));
     }
 
-    fn judging(&self, command: &str) -> Answer {
+    /// Runs a shell script in the environment of the judges.
+    pub(crate) fn judging(&self, command: &str) -> Answer {
         let script = format!(
             "cd /tmp
              export PYTHONPATH=/opt/judges PYTHONDONTWRITEBYTECODE=1 ANSIBLE_HOME=/tmp/ansible \

@@ -7,7 +7,10 @@
 mod database;
 mod hardened;
 mod judges;
+mod migrated;
 mod opinions;
+mod soak;
+mod speed;
 mod web;
 
 use crate::host::{Host, within};
@@ -124,9 +127,18 @@ impl Chance {
     }
 
     fn pause(&mut self) -> Duration {
+        Duration::from_millis(self.next() % 900)
+    }
+
+    /// Returns a random index of a list of this length.
+    fn below(&mut self, length: usize) -> usize {
+        usize::try_from(self.next()).unwrap_or_default() % length
+    }
+
+    fn next(&mut self) -> u64 {
         // The generator of Knuth's MMIX; its upper bits are the random ones.
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        Duration::from_millis((self.0 >> 33) % 900)
+        self.0 >> 33
     }
 }

@@ -3,7 +3,7 @@
 use super::boot;
 use crate::host::Host;
 
-const PACKAGES: &[&str] =
+pub(super) const PACKAGES: &[&str] =
     &["nginx-light", "openssl", "logrotate", "sudo", "nftables", "ca-certificates"];
 const GRAPH: &str = "/etc/steadfast/examples/servers/web.yaml";
 const TEMPLATE: &str = "/etc/steadfast/examples/modules/site/vhost.conf.j2";
