@@ -328,7 +328,7 @@ impl Driver {
             _ => None,
         };
         let now = self.now().0;
-        let failure = self.runs.failures.get(&id).map(|failure| match &failure.hint {
+        let failure = self.runs.failures.get(id).map(|failure| match &failure.hint {
             Some(hint) => format!("{failure}; {hint}"),
             None => failure.to_string(),
         });
