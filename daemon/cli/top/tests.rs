@@ -301,7 +301,7 @@ fn long_lines_of_a_pane_are_folded() {
     key(&mut view, KeyCode::Char('d'));
     let why = format!("{} end of words", "word ".repeat(30).trim_end());
     let ask = Request::Diff { resources: vec!["pkg[nginx]".to_owned()], resume: false };
-    view.hear(PollResult { about: About::Diff, ask: ask.clone(), answer: Err(why.clone()) });
+    view.hear(PollResult { about: About::Diff, ask: ask.clone(), answer: Err(why) });
     let all = lines(&mut view);
     let at = all.iter().position(|line| line == "pkg[nginx]: differences").expect("a title") + 1;
     assert_eq!(all[at], "word ".repeat(16).trim_end());
