@@ -113,6 +113,23 @@ pub(crate) fn hint_for_unknown(word: &str, known: &[&str], topic: Option<&str>) 
     format!("similar keys: `{few}`; `steadfast explain {topic}` lists all")
 }
 
+/// Returns the hint for an unknown word: the word that may be meant, else the similar ones of these things and the
+/// command that lists all.
+pub(crate) fn hint_with_pointer(
+    word: &str,
+    known: &[&str],
+    (things, command): (&str, &str),
+) -> String {
+    if let Some(near) = nearest(word, known.iter().copied()) {
+        return format!("did you mean `{near}`?");
+    }
+    let few = similar(word, known).join("`, `");
+    if few.is_empty() {
+        return format!("`{command}` lists all {things}");
+    }
+    format!("similar {things}: `{few}`; `{command}` lists all")
+}
+
 /// Returns the most similar words, the best first.
 pub(crate) fn most_similar<'a>(word: &str, known: &[&'a str]) -> Vec<&'a str> {
     by_similarity(word, known).into_iter().take(FEW).map(|(_, known)| known).collect()

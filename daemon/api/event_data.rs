@@ -69,11 +69,26 @@ pub struct Asking {
     pub parents: NameSample,
 }
 
+/// The change that a failed apply was to make.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FailedChange {
+    /// The cause of the change.
+    pub class: ChangeClass,
+    /// The differences that the check had found; at most 20.
+    pub differences: Vec<AspectChange>,
+    /// The number of further differences.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub omitted: usize,
+}
+
 /// The data of `retrying`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Retrying {
     /// The last failure.
     pub error: Option<RunError>,
+    /// The change that the failed apply was to make; absent for a failed check.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<FailedChange>,
     /// The time until the retry.
     pub after: u64,
     /// The failed run.
@@ -85,6 +100,9 @@ pub struct Retrying {
 pub struct Failed {
     /// The last failure.
     pub error: Option<RunError>,
+    /// The change that the failed apply was to make; absent for a failed check.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<FailedChange>,
     /// Resources that wait for the failed one.
     pub waiting: NameSample,
     /// The last run.

@@ -190,6 +190,9 @@ pub struct SelectedResources {
     pub failed: usize,
     /// The number of failed resources with a retry due.
     pub retrying: usize,
+    /// The number of resources that differ and are held by `noop`.
+    #[serde(default)]
+    pub noop: usize,
     /// The number of individually paused resources without an active run.
     pub paused: usize,
     /// The number of changes of all selected resources since the start of the daemon.

@@ -53,6 +53,9 @@ pub struct Counts {
     pub failed: u32,
     /// Held: waiting for a permission.
     pub held: u32,
+    /// Held by `noop`, which no permission ends; also counted as held.
+    #[serde(default)]
+    pub noop: u32,
     /// Stuck: the run does not return.
     pub stuck: u32,
     /// Contended: repairs are undone again and again.

@@ -3,7 +3,8 @@
 use super::args::Inspect;
 use super::exit::Exit;
 use super::output::{eprint, error, plain, print};
-use crate::nearest_name::nearest;
+use crate::config::kind_for_word;
+use crate::nearest_name::hint_with_pointer;
 use serde_yaml::{Mapping, Value as Yaml};
 use steadfast_resources::inspect::{
     ContainerInspector, Field, Inspected, Inspector, SOURCES, container_inspectors, inspectors,
@@ -67,18 +68,24 @@ fn note_sources(objects: &[Inspected]) {
     }
 }
 
+/// Returns the kinds whose objects can be read back, sorted.
+pub(super) fn inspected_kinds() -> Vec<&'static str> {
+    let mut known: Vec<&str> = inspectors().iter().map(|inspector| inspector.kind).collect();
+    known.extend(container_inspectors().iter().map(|inspector| inspector.kind));
+    known.sort_unstable();
+    known
+}
+
 fn unknown_kind(kind: &str) -> Exit {
     if let Some(why) = not_inspected(kind) {
         error(format!("`{}` cannot be inspected", plain(kind)), Some(why));
         return Exit::Usage;
     }
     let what = format!("unknown kind `{}`", plain(kind));
-    let mut known: Vec<&str> = inspectors().iter().map(|inspector| inspector.kind).collect();
-    known.extend(container_inspectors().iter().map(|inspector| inspector.kind));
-    known.sort_unstable();
-    let hint = match nearest(kind, known.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`? the kinds are: {}", known.join(", ")),
-        None => format!("the kinds are: {}", known.join(", ")),
+    let known = inspected_kinds();
+    let hint = match kind_for_word(kind).filter(|here| known.contains(here)) {
+        Some(here) => format!("write: steadfast inspect {here} NAME"),
+        None => hint_with_pointer(kind, &known, ("kinds", "steadfast inspect --help")),
     };
     error(what, Some(&hint));
     Exit::Usage

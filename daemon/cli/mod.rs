@@ -86,11 +86,13 @@ fn parse_arguments() -> Result<Command, Exit> {
     let parsed = parsed.and_then(|mut matches| {
         Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
     });
-    let mut cli = parsed.map_err(|error| {
+    let mut cli = parsed.map_err(|mut error| {
         let asked = !error.use_stderr();
+        let words = std::env::args_os().skip(1).filter_map(|word| word.into_string().ok());
+        let hint = foreign_commands::hint(&mut error, &shell::command(), words);
         let printed = error.print();
-        if let Some(command) = foreign_commands::hint(&error) {
-            output::eprint(format!("hint: {command}"));
+        if let Some(hint) = hint {
+            output::eprint(format!("hint: {hint}"));
         }
         if asked {
             output::note_output(&printed);

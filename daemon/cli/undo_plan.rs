@@ -38,7 +38,9 @@ pub(super) fn undo_plan(args: &args::Undo) -> Exit {
 }
 
 fn show_plan(reader: &Reader, resource: &str, undoable: &Undoable) {
-    let Undoable { steps, left, values, .. } = undoable;
+    let Undoable { steps, left, .. } = undoable;
+    // A record has all fields of its object; those that the undo leaves alone are no news.
+    let values: Vec<&FormerValue> = undoable.values.iter().filter(|it| it.is_moved()).collect();
     let entries = reader.entries(Some(resource), u64::MAX >> 1).unwrap_or_default();
     let entries: Vec<Entry> = entries.into_iter().filter_map(Listed::entry).collect();
     let objects = count(steps.len() + values.len(), "object");

@@ -54,7 +54,9 @@ pub use problem::code::Code;
 pub use problem::render::Rejected;
 pub use problem::{Place, Problem, Severity};
 pub use read::files::is_graph;
-pub use read::foreign_words::lines_for_word as lines_for_foreign_word;
+pub use read::foreign_words::{
+    kind_for as kind_for_word, lines_for_word as lines_for_foreign_word,
+};
 pub use schema::json_schema;
 pub use settings::quantities::span;
 pub use settings::recorders::{Destination, Recorder, recorders};

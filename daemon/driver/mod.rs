@@ -44,6 +44,7 @@ mod inbox;
 mod undo_values;
 
 pub use self::notify::notification::{ConflictCause, Notification, Observer, Progress, RunRef};
+pub use self::runs::failures::AttemptedChange;
 pub use crate::watch::Signal;
 pub use api::{
     Caveat, DriverDeps, DriverEvent, DriverExit, DriverHealth, END_RECORD_PATIENCE, FinalStatus,

@@ -30,7 +30,7 @@ impl Driver {
                     _ => Vec::new(),
                 };
                 let identity = self.graph.name(id).to_owned();
-                let failure = self.runs.failures.get(&id).cloned();
+                let failure = self.runs.failures.get(id).cloned();
                 Some(FinalStatus { identity, status: standing, failure, waits_for })
             })
             .collect();

@@ -2,8 +2,8 @@
 //! `top` and the recorders.
 
 use crate::api::event_data::{
-    AspectChange, Changed, Contended, Culprit, Failed, Held, HoldReason, Retrying, RunError,
-    Session, SessionEnd, Worker,
+    AspectChange, Changed, Contended, Culprit, Failed, FailedChange, Held, HoldReason, Retrying,
+    RunError, Session, SessionEnd, Worker,
 };
 use crate::api::{ChangeClass, EventKind, GraphDiff, NameSample, SettingsChange};
 use std::time::Duration;
@@ -204,11 +204,31 @@ fn error(error: &RunError) -> String {
 /// Formats a retry: `in 200 ms: what went wrong`.
 fn retry(retrying: &Retrying) -> String {
     let why = retrying.error.as_ref().map(|why| format!(": {}", error(why))).unwrap_or_default();
-    format!("in {}{why}", span(retrying.after))
+    let drift = retrying.change.as_ref().and_then(drift);
+    let drift = drift.map(|drift| format!("; {drift}")).unwrap_or_default();
+    format!("in {}{why}{drift}", span(retrying.after))
+}
+
+/// Describes the drift that a failed repair leaves; none for the failure of an intentional change.
+fn drift(change: &FailedChange) -> Option<String> {
+    if change.class == ChangeClass::Intentional {
+        return None;
+    }
+    Some(format!("drift: {}", aspects(&change.differences, change.omitted)))
+}
+
+/// Formats differences: `mode: 0600 -> 0644, 2 more`.
+fn aspects(differences: &[AspectChange], omitted: usize) -> String {
+    let mut all: Vec<String> = differences.iter().map(aspect).collect();
+    if omitted > 0 {
+        all.push(format!("{omitted} more"));
+    }
+    all.join(", ")
 }
 
 fn failure(failed: &Failed) -> String {
     let mut parts: Vec<String> = failed.error.iter().map(error).collect();
+    parts.extend(failed.change.as_ref().and_then(drift));
     if failed.waiting.count > 0 {
         let waiting = &failed.waiting;
         let dependents = count(waiting.count, "dependent");
@@ -219,13 +239,7 @@ fn failure(failed: &Failed) -> String {
 
 /// Describes the reason why a resource is held.
 fn hold(held: &Held) -> String {
-    let aspects = || {
-        let mut all: Vec<String> = held.differences.iter().map(aspect).collect();
-        if held.omitted > 0 {
-            all.push(format!("{} more", held.omitted));
-        }
-        all.join(", ")
-    };
+    let aspects = || aspects(&held.differences, held.omitted);
     let until = |usual: &str| plain(held.until.as_deref().unwrap_or(usual));
     match held.reason {
         HoldReason::WouldChange => format!("would change: {}", aspects()),

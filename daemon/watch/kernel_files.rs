@@ -4,8 +4,10 @@
 use super::Shared;
 use super::mounts::as_change;
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::File;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::Interest;
@@ -13,6 +15,16 @@ use tokio::io::unix::AsyncFd;
 
 /// The followed files.
 pub(super) const FOLLOWED: [&str; 2] = ["/proc/sys/kernel/hostname", "/proc/swaps"];
+
+/// The file system of the kernel, whose other files change without a mark.
+pub(super) const PROC: &str = "/proc";
+
+/// Returns true if an entry of a directory changes without an event: a file of /proc that is not followed.
+pub(super) fn is_silent(directory: &Path, name: Option<&[u8]>) -> bool {
+    let path = name.map(|name| directory.join(OsStr::from_bytes(name)));
+    let is_followed = path.is_some_and(|path| FOLLOWED.iter().any(|it| path == Path::new(it)));
+    directory == Path::new(PROC) && !is_followed
+}
 
 /// The shortest time between two reports of one file.
 const JOIN: Duration = Duration::from_millis(20);

@@ -5,6 +5,7 @@
 use super::backend::{Backend, DirectoryId, Failure};
 use super::filesystem::{EntryHandle, FileSystem, Found, Identity};
 use super::index::{Directory, Name, Reason, RouteId, Walked};
+use super::kernel_files::PROC;
 use super::{Shared, WatchIndex};
 use rustix::fs::FileType;
 use rustix::io::Errno;
@@ -78,6 +79,7 @@ impl PathWalk<'_> {
     }
 
     fn attempt(&self, path: &Path, walked: &mut Walked) -> Result<(), WalkEnd> {
+        let is_of_kernel = path == Path::new(PROC);
         let mut place = self.root(walked)?;
         let mut links = 0;
         let mut todo = Vec::new();
@@ -103,7 +105,7 @@ impl PathWalk<'_> {
                     } else {
                         place.path.join(&name)
                     };
-                    place = self.enter(found, path, walked)?;
+                    place = self.enter(found, path, (walked, is_of_kernel))?;
                     if place.is_silent {
                         // Deeper directories could be watched only below another mount.
                         return Ok(());
@@ -132,7 +134,7 @@ impl PathWalk<'_> {
 
     fn root(&self, walked: &mut Walked) -> Result<WalkPosition, WalkEnd> {
         match self.ground.root() {
-            Ok(root) => self.enter(root, PathBuf::from("/"), walked),
+            Ok(root) => self.enter(root, PathBuf::from("/"), (walked, false)),
             Err(error) => {
                 fail(walked, Path::new("/"), &error.to_string());
                 Err(WalkEnd::Moved)
@@ -140,14 +142,16 @@ impl PathWalk<'_> {
         }
     }
 
-    /// Enters a directory after watching it.
+    /// Enters a directory after watching it. `is_of_kernel` is true for the route that ends in /proc.
     fn enter(
         &self,
         Found { at, identity, .. }: Found,
         path: PathBuf,
-        walked: &mut Walked,
+        (walked, is_of_kernel): (&mut Walked, bool),
     ) -> Result<WalkPosition, WalkEnd> {
-        let known = self.lock()?.recognise(identity, &path);
+        let is_proc = path == Path::new(PROC);
+        // The watch of /proc is for the files that the kernel marks; routes through /proc lead to others.
+        let known = self.lock()?.recognise(identity, &path).filter(|_| is_of_kernel || !is_proc);
         let mut is_silent = false;
         let directory = if let Some(known) = known {
             self.renew(known, &path, &at, walked)?
@@ -156,9 +160,12 @@ impl PathWalk<'_> {
                 // The failure is that of /proc above.
                 walked.failed = None;
                 self.watch(identity, &path, &at, walked)?
+            } else if is_of_kernel && is_proc {
+                // `kernel_files` reports the mark of a file as a change of this directory; `status` names the others.
+                self.watch(identity, &path, &at, walked)?
             } else {
                 fail(walked, &path, &format!("a {silent} file system reports no changes"));
-                is_silent = path != Path::new("/proc");
+                is_silent = !is_proc;
                 None
             }
         } else {

@@ -2,6 +2,7 @@
 
 use super::Signal;
 use super::index::{LINKS, Leaf, Placed, Reported, RouteId, Running, WatchIndex};
+use super::kernel_files::is_silent;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -85,6 +86,11 @@ impl WatchIndex {
             let route = self.routes.get(&id)?;
             if let Some(failed) = &route.walked.failed {
                 return Some(failed.to_string());
+            }
+            if is_silent(&route.path, name.map(|name| &**name)) {
+                return Some(
+                    "cannot watch /proc: a proc file system reports no changes".to_owned(),
+                );
             }
             let leaf = route.leaves.get(name?)?;
             if leaf.is_mounted {

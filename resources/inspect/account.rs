@@ -78,15 +78,26 @@ fn one_group<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Insp
     Box::pin(async move {
         let tables = host.account_tables(false).await?;
         let Some(row) = tables.group.get(name) else { return Ok(None) };
-        let gid = ("gid", Field::Shown(Value::Int(row.gid.into())));
-        let mut fields = vec![gid];
+        // The first group of a shared number has it; a fresh host gives the others free ones.
+        let first = tables.group.by_gid(row.gid).filter(|first| first.name != row.name);
+        let mut fields = Vec::new();
+        if first.is_none() {
+            fields.push(("gid", Field::Shown(Value::Int(row.gid.into()))));
+        }
         if !row.members.is_empty() {
             let mut members = row.members.clone();
             members.sort();
             members.dedup();
             fields.push(("members", Field::Shown(Value::Texts(members))));
         }
-        Ok(Some(Inspected::new(row.name.clone(), fields)))
+        let object = Inspected::new(row.name.clone(), fields);
+        Ok(Some(match first {
+            None => object,
+            Some(first) => object.noting(format!(
+                "the gid {} is that of the group {}, too: a graph cannot declare a shared number",
+                row.gid, first.name
+            )),
+        }))
     })
 }
 

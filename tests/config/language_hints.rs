@@ -157,6 +157,29 @@ fn hints_for_foreign_words_repeat_the_value() {
     }
 }
 
+/// A kind of another tool gets the kind here, also with its qualified name of Ansible, or the way to do its work.
+#[test]
+fn hints_for_foreign_kinds_name_the_kind_here() {
+    for (kind, hint) in [
+        ("service", "write: svc:"),
+        ("ansible.builtin.copy", "write: file:"),
+        ("community.general.ini_file", "write: ini:"),
+        ("systemd_unit", "write: unit:"),
+        ("ufw", "write: firewall:"),
+        ("set_fact", "write `vars: {NAME: VALUE}` at the top of the graph file"),
+        ("include_tasks", "write `include: [FILE]` at the top of the graph file"),
+        ("docker_container", "use a `unit` whose service runs the container"),
+        ("ansible.builtin.reboot", "`steadfast status` tells that a reboot is needed"),
+        ("tidy", "write `purge: true` at a directory of `file`"),
+    ] {
+        let graph = format!("graph: g\nresources:\n  {kind}:\n  - name: /a\n");
+        let kinds = config::KindSet::of_this_build();
+        let options = config::Options { kinds, ..with_facts() };
+        let said = Tree::new(&[("web.yaml", &graph)]).problems(&options);
+        assert!(said.contains(hint), "{kind}: {said}");
+    }
+}
+
 /// A name that is a list, or has a version, is answered with the lines to write.
 #[test]
 fn names_of_packages_are_written_one_by_one() {

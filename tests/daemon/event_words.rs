@@ -51,6 +51,54 @@ fn lines_have_times_and_the_states_of_a_drift() {
     host.ask_daemon(&["events", "-f", "--relative"]).exits(64);
 }
 
+/// A repair that fails, once with a retry and then for good, shows the states before and after that it was to change.
+/// An intentional change that fails shows none: its old state is no drift.
+#[test]
+fn a_failed_repair_has_the_states_of_its_drift() {
+    let host = Host::with(
+        r#"
+graph: words
+resources:
+  file:
+  - name: a
+    path: $DIR/a
+    content: "x"
+    mode: 0644
+    validate: [sh, -c, "test ! -e $DIR/blocked", "%s"]
+    meta: {retry: 1, delay: 10ms}
+  - {name: new, path: $DIR/new, content: "x", validate: [sh, -c, "test -e $DIR/blocked", "%s"]}
+"#,
+    );
+    let mut daemon = host.run(&[]);
+    daemon.wait_for_of("failed", "file[new]");
+    host.write("blocked", "");
+    // A name that is replaced has all differences at once.
+    host.write("edited", "edited");
+    host.chmod("edited", 0o664);
+    host.rename("edited", "a");
+    daemon.wait_for_of("failed", "file[a]");
+    let of = |name: &str, resource: &str| {
+        let events = json(&host, &[resource]).into_iter();
+        events.filter(|event| event["event"] == name).collect::<Vec<Value>>()
+    };
+    host.wait_until("the failure is recorded", || !of("failed", "file[a]").is_empty());
+    let drift = "; drift: content: 6 bytes -> 1 bytes, mode: 0664 -> 0644";
+    for name in ["retrying", "failed"] {
+        let events = of(name, "file[a]");
+        let [event] = &events[..] else { panic!("expected one event {name}, found {events:?}") };
+        let change = &event["data"]["change"];
+        assert_eq!(change["class"], "corrective", "{event}");
+        let mode = serde_json::json!({"aspect": "mode", "from": "0664", "to": "0644"});
+        assert!(change["differences"].as_array().is_some_and(|all| all.contains(&mode)), "{event}");
+        assert!(event["message"].as_str().is_some_and(|text| text.ends_with(drift)), "{event}");
+    }
+    let [failed] = &of("failed", "file[new]")[..] else { panic!("expected one failure") };
+    assert_eq!(failed["data"]["change"]["class"], "intentional", "{failed}");
+    assert!(!failed["message"].to_string().contains("drift:"), "{failed}");
+    host.ask_daemon(&["stop"]).exits(0);
+    assert_eq!(daemon.ends(), 0);
+}
+
 /// A followed event has its time too.
 #[test]
 fn a_followed_event_has_its_time() {

@@ -84,6 +84,55 @@ fn metrics_count_resources_changes_and_failures() {
     waits_for(&host, "steadfast_graph_rejected 1");
 }
 
+/// The counts of a converged host are those of the running graph, also after a load that keeps the number of resources,
+/// and after a drift.
+#[test]
+fn metrics_of_a_converged_host_follow_the_graph() {
+    let graph = |second: &str| {
+        let file = "{name: a, path: $DIR/a, content: x, meta: {noop: false}}";
+        format!("graph: measured\nresources:\n  file:\n  - {file}\n  {second}\n")
+    };
+    let host = Host::with(&graph("noop: [{name: b}]"));
+    let daemon = start(&host, "");
+    daemon.wait_for("converged");
+    let counts = |host: &Host| -> Vec<String> {
+        let found = scrape(host, "/metrics");
+        let counts = found
+            .lines()
+            .filter(|line| line.starts_with("steadfast_resources{") && !line.ends_with(" 0"));
+        counts.map(ToOwned::to_owned).collect()
+    };
+    let of = |kind: &str, state: &str| {
+        format!(r#"steadfast_resources{{kind="{kind}",state="{state}"}} 1"#)
+    };
+    waits_for(&host, "steadfast_converged 1");
+    let expected = [of("file", "converged"), of("noop", "converged")];
+    // The second scrape of a converged host uses the counts of the first one.
+    for _ in 0..3 {
+        assert_eq!(counts(&host), expected);
+    }
+    host.graph(&graph("exec: [{name: b, cmd: /bin/true}]"));
+    host.ask_daemon(&["reload"]).exits(0);
+    host.ask_daemon(&["wait", "--timeout", "60"]).exits(0);
+    let expected = [of("exec", "converged"), of("file", "converged")];
+    let sorted = |mut counts: Vec<String>| {
+        counts.sort();
+        counts
+    };
+    for _ in 0..3 {
+        assert_eq!(sorted(counts(&host)), expected);
+    }
+    // A resource that is held is not converged.
+    host.graph(&graph("exec: [{name: b, cmd: /bin/true}]").replace("noop: false", "noop: true"));
+    host.ask_daemon(&["reload"]).exits(0);
+    host.remove("a");
+    waits_for(&host, &of("file", "held"));
+    host.write("a", "x");
+    waits_for(&host, &of("file", "converged"));
+    let converged = counts(&host);
+    assert_eq!(sorted(converged), expected);
+}
+
 /// A host that uses the world reports the connection; another host does not.
 #[test]
 fn metrics_show_the_world_where_it_is_used() {

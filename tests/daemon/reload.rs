@@ -304,6 +304,35 @@ fn a_pipe_in_place_of_the_graph_holds_nothing_up() {
     assert_eq!(host.read("f"), "two");
 }
 
+/// `wait` ends with 2 if only `noop` keeps resources from convergence: no time ends that. A resource that is unknown
+/// until one in noop is changed counts as held by it.
+#[test]
+fn a_wait_ends_where_only_noop_is_left() {
+    let graph = |noop: &str| {
+        format!(
+            "graph: g\nresources:\n  file:\n  - {{name: f, path: $DIR/f, content: x}}\n  \
+             - {{name: seen, path: $DIR/seen, content: x, meta: {{noop: {noop}}}}}\n"
+        )
+    };
+    let host = Host::with(&graph("true"));
+    let daemon = host.run(&[]);
+    daemon.wait_for_of("held", "file[seen]");
+    for words in [&["wait"][..], &["wait", "file[*]"], &["wait", "seen"]] {
+        host.ask_daemon(words).exits(2).says("all but file[seen] converged; held by `noop`");
+    }
+    host.ask_daemon(&["wait", "f", "--timeout", "60"]).exits(0);
+    host.graph(&graph("false"));
+    host.ask_daemon(&["reload"]).exits(0);
+    host.ask_daemon(&["wait", "--timeout", "60"]).exits(0);
+    assert_eq!(host.read("seen"), "x");
+    host.graph(
+        "graph: g\nresources:\n  file:\n  - {name: d, path: $DIR/d/, meta: {noop: true}}\n  \
+         - {name: below, path: $DIR/d/below, content: x, meta: {noop: true}}\n",
+    );
+    host.ask_daemon(&["reload"]).exits(0);
+    host.ask_daemon(&["wait"]).exits(2).says(" and 1 more converged; held by `noop`");
+}
+
 /// B9: `wait` fails if the graph on disk is rejected, even if the old graph is converged.
 #[test]
 fn a_wait_fails_on_a_rejected_graph() {

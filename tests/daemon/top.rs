@@ -109,7 +109,8 @@ fn it_says_where_it_cannot_be() {
     host.finish(host.bare(&["top"])).exits(64).says("expected a terminal");
 }
 
-/// The screens of the table, the details, the differences and the keys are as stored; times are masked.
+/// The screens of the table, the keys, a filter, the details, the differences and the question of a resume are as
+/// stored; times are masked.
 #[test]
 fn the_screens_are_as_stored() {
     let host = Host::with(GRAPH);
@@ -136,6 +137,20 @@ fn the_screens_are_as_stored() {
     terminal.type_in("q/wel\r").wait_for("1 with `wel`");
     terminal.wait_until("only one row", |screen| !screen.contains("file[bad]"));
     screen("filter");
+    terminal.type_in("\r").wait_for("ownership: created").wait_for("changed file[well]: created");
+    screen("details");
+    terminal.type_in("\u{1b}").wait_for("1 with `wel`");
+    terminal.type_in("\u{1b}").wait_for("3 resources");
+    host.ask_daemon(&["pause", "--for", "2h", "--reason", "stored screens"]).exits(0);
+    terminal.wait_for("paused: stored screens");
+    host.write("well", "edited\n");
+    terminal.type_in("/wel\r").wait_for("1 with `wel`");
+    terminal.type_in("d").wait_for("-edited").wait_for("+one").wait_for("3 of 3 resources");
+    screen("differences");
+    terminal.type_in("q").wait_for("1 with `wel`");
+    terminal.type_in("R").wait_for("resume file[well]? y/n").wait_for("-edited");
+    screen("resume");
+    terminal.type_in("n").wait_for("1 with `wel`");
     terminal.type_in("\u{1b}").wait_for("3 resources");
     terminal.type_in("q");
     assert_eq!(terminal.ends(), 0);
@@ -150,8 +165,9 @@ fn mask_times(text: &str) -> String {
         let end = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
         let (digits, after) = number.split_at(end);
         let is_unit = |rest: &str| !rest.starts_with(|letter: char| letter.is_alphabetic());
-        let is_time =
-            [" s", " min", " h"].iter().any(|unit| after.strip_prefix(unit).is_some_and(is_unit));
+        let is_time = [" s", " ms", " min", " h"]
+            .iter()
+            .any(|unit| after.strip_prefix(unit).is_some_and(is_unit));
         masked.push_str(before);
         masked.push_str(if is_time { "N" } else { digits });
         rest = after;

@@ -1,10 +1,10 @@
 //! An event of each name, with the words that it is rendered to.
 
 use steadfast::api::event_data::{
-    Asking, AspectChange, Changed, Contended, Converged, Culprit, DeadLettered, Failed, Gap, Held,
-    HoldReason, Interrupted, LastGoodGraph, Loaded, Loading, PauseEnds, Paused, Reason,
-    RepairsSuspended, Repeated, Retrying, RunError, RunFailed, RunInfo, Session, SessionEnd,
-    SessionUser, Text, Waiting, Worker,
+    Asking, AspectChange, Changed, Contended, Converged, Culprit, DeadLettered, Failed,
+    FailedChange, Gap, Held, HoldReason, Interrupted, LastGoodGraph, Loaded, Loading, PauseEnds,
+    Paused, Reason, RepairsSuspended, Repeated, Retrying, RunError, RunFailed, RunInfo, Session,
+    SessionEnd, SessionUser, Text, Waiting, Worker,
 };
 use steadfast::api::{ChangeClass, EventKind, GraphDiff, NameSample, SettingsChange};
 
@@ -56,6 +56,10 @@ fn held(reason: HoldReason, until: Option<&str>) -> EventKind {
     EventKind::Held(Held { reason, until, differences, omitted: 2, destructive: false, run })
 }
 
+fn failed_change(class: ChangeClass) -> FailedChange {
+    FailedChange { class, differences: vec![mode()], omitted: 2 }
+}
+
 fn contended(by: Option<Culprit>) -> EventKind {
     let later = by.is_none();
     let (lasts, next) = (later.then_some(60_000), later.then_some(200_000));
@@ -96,12 +100,41 @@ pub(crate) fn samples() -> Vec<(EventKind, &'static str)> {
             "not counted as failed: a dependency has drifted and is repaired first",
         ),
         (
-            EventKind::Retrying(Retrying { error: Some(error()), after: 200, run: Some(run()) }),
+            EventKind::Retrying(Retrying {
+                error: Some(error()),
+                change: None,
+                after: 200,
+                run: Some(run()),
+            }),
             "in 200 ms: no such package (hint: update the lists)",
         ),
         (
-            EventKind::Failed(Failed { error: None, waiting: names(&["svc[a]"]), run: None }),
+            EventKind::Retrying(Retrying {
+                error: Some(error()),
+                change: Some(failed_change(ChangeClass::Corrective)),
+                after: 200,
+                run: Some(run()),
+            }),
+            "in 200 ms: no such package (hint: update the lists); drift: mode: 0600 -> 0644, 2 more",
+        ),
+        (
+            EventKind::Failed(Failed {
+                error: None,
+                change: Some(failed_change(ChangeClass::Intentional)),
+                waiting: names(&["svc[a]"]),
+                run: None,
+            }),
             "1 dependent waiting: svc[a]",
+        ),
+        (
+            EventKind::Failed(Failed {
+                error: Some(error()),
+                change: Some(failed_change(ChangeClass::Contended)),
+                waiting: names(&["svc[a]"]),
+                run: None,
+            }),
+            "no such package (hint: update the lists); drift: mode: 0600 -> 0644, 2 more; \
+             1 dependent waiting: svc[a]",
         ),
         (EventKind::Recovered, ""),
         (EventKind::Diverged, ""),

@@ -15,7 +15,7 @@ const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/guide");
 const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("install.md", "sha256sum --check", "tests/packages/run installs the deb, without the sums"),
     ("install.md", "curl -O", "tests/packages/run, with a repository in a folder"),
-    ("install.md", "tar -xzf", "no test: docs/gaps.md, the static tarball"),
+    ("install.md", "tar -xzf", "tests/packages/run, as printed"),
     ("install.md", "steadfast --version", "operating.md: the doctor"),
     ("many-hosts.md", "etcd --name", "tests/world/etcd/cluster.rs, with addresses of the test"),
     ("many-hosts.md", "P=/steadfast", "tests/world/etcd/security.rs"),

@@ -1,13 +1,14 @@
 //! Arguments of the commands that explain kinds and print live objects.
 
 use super::Graph;
+use crate::cli::inspect;
 use clap::Args;
 
 /// `steadfast inspect`.
 #[derive(Debug, Args)]
 pub struct Inspect {
     /// Kind of the objects (`file`, `pkg`, `svc`)
-    #[arg(value_name = "KIND")]
+    #[arg(value_name = "KIND", long_help = inspected_kinds())]
     pub kind: String,
     /// Names of the objects, such as /etc/motd or nginx
     #[arg(value_name = "NAME")]
@@ -15,6 +16,11 @@ pub struct Inspect {
     /// Print all objects of the kind
     #[arg(long, conflicts_with = "names")]
     pub all: bool,
+}
+
+/// Returns the help of the argument KIND of `inspect`: the kinds whose objects can be read back.
+fn inspected_kinds() -> String {
+    format!("Kind of the objects: {}", inspect::inspected_kinds().join(", "))
 }
 
 /// `steadfast init`.

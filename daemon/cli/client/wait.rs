@@ -2,7 +2,7 @@
 
 use super::status::newer;
 use super::{PATIENCE, answer, asking, refuse, shaped, span};
-use crate::api::{Changes, HostStatus, Request, SelectedResources, Status};
+use crate::api::{Changes, HostStatus, Request, ResourceStatus, SelectedResources, Status};
 use crate::cli::args::{self, Awaited};
 use crate::cli::exit::Exit;
 use crate::cli::output::{count, eprint, error, plain, print};
@@ -105,6 +105,11 @@ async fn look_at_host(args: &args::Wait, earlier: &Earlier) -> Result<Look, Unan
             if is_converged {
                 newer(&status).into_iter().for_each(eprint);
             }
+            let counts = status.counts;
+            let settled_or_noop = counts.settled.saturating_add(counts.noop);
+            if status.verdict == HostStatus::Held && settled_or_noop == counts.total {
+                return Ok(Look::Never(only_noop(counts.noop as usize, &status.unhealthy)));
+            }
             is_converged
         }
         Awaited::Changed => has_changed(&earlier.changes, all_changes(&status.changes)),
@@ -149,6 +154,16 @@ fn reject_waiting(status: &Status) -> Option<Exit> {
     Some(Exit::Graph)
 }
 
+/// Reports that all other resources are converged, and returns the exit code: no time ends a hold by `noop`.
+fn only_noop(count_of_noop: usize, worst: &[ResourceStatus]) -> Exit {
+    let first = worst.first().map(|first| plain(&first.resource)).unwrap_or_default();
+    let all =
+        if count_of_noop == 1 { first } else { format!("{first} and {} more", count_of_noop - 1) };
+    let hint = "`noop` never changes them: `steadfast drift` shows the differences";
+    error(format!("all but {all} converged; held by `noop`"), Some(hint));
+    Exit::Changes
+}
+
 async fn look_at_selection(
     args: &args::Wait,
     resources: Vec<String>,
@@ -157,6 +172,9 @@ async fn look_at_selection(
     let found = answer(&args.socket, &Request::Select { resources, limit: 1 }, PATIENCE).await?;
     let found: SelectedResources = shaped(found)?;
     let is_reached = match args.what {
+        Awaited::Converged if found.noop > 0 && found.converged + found.noop == found.total => {
+            return Ok(Look::Never(only_noop(found.noop, &found.rows)));
+        }
         Awaited::Converged => found.converged == found.total,
         Awaited::Changed => has_changed(&earlier.changes, found.changes),
         Awaited::Failed => found.failed > 0,

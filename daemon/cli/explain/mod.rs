@@ -13,7 +13,7 @@ use super::exit::Exit;
 use super::output::{error, print};
 use crate::api::{EventKind, api_schema};
 use crate::config::{self, Code, LINTS, metaparams, recorders, settings, world_settings};
-use crate::nearest_name::with_nearest;
+use crate::nearest_name::hint_with_pointer;
 use field_keys::{explain_field_key, template_topic};
 use std::borrow::Cow;
 use steadfast_resources::{FieldSpec, FieldType, KindSet, KindSpec, Receives};
@@ -51,10 +51,10 @@ pub(super) fn explain(args: &Explain) -> Exit {
     } else if module::is_folder(topic) {
         return module::explain_module(topic);
     } else {
-        let (shown, near) = (super::output::plain(topic), with_nearest(topic, topic_names()));
-        let near = near.strip_prefix(topic.as_str()).map(super::output::plain).unwrap_or_default();
-        let what = format!("unknown topic `{shown}`{near}");
-        error(what, Some("`steadfast explain` lists all topics; KIND.FIELD explains one field"));
+        error(
+            format!("unknown topic `{}`", super::output::plain(topic)),
+            Some(&similar_topics(topic)),
+        );
         return Exit::Usage;
     }
     Exit::Well
@@ -93,6 +93,20 @@ fn list() -> Exit {
         print(format!("  {:8} {}", code.id(), code.about()));
     }
     Exit::Well
+}
+
+/// Returns the hint for an unknown topic: the fields of the kind for `KIND.FIELD`, else the similar topics.
+fn similar_topics(topic: &str) -> String {
+    let pointer = ("topics", "steadfast explain");
+    let Some((spec, field)) = topic
+        .split_once('.')
+        .and_then(|(kind, field)| Some((KindSet::of_this_build().find(kind)?, field)))
+    else {
+        return hint_with_pointer(topic, &topic_names().collect::<Vec<_>>(), pointer);
+    };
+    let known: Vec<&str> = spec.fields.iter().map(|field| field.name).collect();
+    let command = format!("steadfast explain {}", spec.kind);
+    hint_with_pointer(field, &known, ("fields", &command))
 }
 
 /// Returns the field that `KIND.FIELD` names.

@@ -438,11 +438,12 @@ impl Observer for Screen {
             | Notification::Retrying { .. }
             | Notification::Undeclared { .. }
             | Notification::Interrupted { .. } => self.show_event(news),
-            Notification::Failed { identity, failure, .. } => {
+            Notification::Failed { identity, failure, change, .. } => {
                 // The resources that wait are no part of this line: they wait for the end of the apply only.
                 let failed = Notification::Failed {
                     identity,
                     failure: *failure,
+                    change: *change,
                     waiting: (Vec::new(), 0),
                     run: None,
                 };

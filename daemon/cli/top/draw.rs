@@ -155,6 +155,8 @@ fn pane(frame: &mut Frame<'_>, area: Rect, view: &mut View) {
             ("keys".to_owned(), HELP.iter().map(|l| Line::raw(*l)).collect())
         }
     };
+    let lines: Vec<Line<'_>> =
+        lines.into_iter().flat_map(|line| folded(line, usize::from(area.width))).collect();
     // Scrolling ends at the last line.
     view.scroll = view.scroll.min(lines.len().saturating_sub(view.room));
     let shown: Vec<Line<'_>> = lines.into_iter().skip(view.scroll).take(view.room).collect();
@@ -165,6 +167,46 @@ fn pane(frame: &mut Frame<'_>, area: Rect, view: &mut View) {
     frame.render_widget(Paragraph::new(all), area);
 }
 
+/// The indentation of the further parts of a folded line.
+const FOLDED: &str = "    ";
+
+/// Folds a line that is longer than the screen, at blanks where possible: a reader sees the whole message.
+fn folded(line: Line<'static>, width: usize) -> Vec<Line<'static>> {
+    if line.width() <= width || width <= FOLDED.len() {
+        return vec![line];
+    }
+    let text: String = line.spans.iter().map(|span| &*span.content).collect();
+    let style = line.spans.first().map_or(line.style, |span| line.style.patch(span.style));
+    let (mut lines, mut rest) = (Vec::new(), text.as_str());
+    while !rest.is_empty() {
+        let indent = if lines.is_empty() { "" } else { FOLDED };
+        let (part, after) = rest.split_at(end_of_part(rest, width - indent.len()));
+        lines.push(Line::styled(format!("{indent}{}", part.trim_end()), style));
+        rest = after.trim_start();
+    }
+    lines
+}
+
+/// Returns the number of bytes of the first part of a text that is folded: at least one character.
+fn end_of_part(text: &str, width: usize) -> usize {
+    let (mut used, mut blank) = (0, None);
+    // The indentation of a line is no place to fold it.
+    let indent = text.len() - text.trim_start().len();
+    for (at, letter) in text.char_indices() {
+        let end = at + letter.len_utf8();
+        used += Span::raw(text.get(at..end).unwrap_or_default()).width();
+        if used > width {
+            // A word of more than half of the width is cut.
+            let blank = blank.filter(|blank| *blank > width / 2);
+            return blank.unwrap_or(at).max(text.chars().next().map_or(1, char::len_utf8));
+        }
+        if letter == ' ' && at > indent {
+            blank = Some(end);
+        }
+    }
+    text.len()
+}
+
 const HELP: &[&str] = &[
     "up, down, j, k      select or scroll       page up, page down, g, G",
     "enter               show the selected resource: state, dependencies, events",
@@ -172,7 +214,7 @@ const HELP: &[&str] = &[
     "e                   show recent events",
     "s                   order by state, name, last change, repairs",
     "/                   filter by name; esc clears the filter",
-    "p, r                pause for an hour, resume (shows the pending changes and asks)",
+    "p, r                pause for an hour; resume after a look at the changes",
     "P, R                pause, resume the selected resource only",
     "esc, q              close the innermost view; all views; quit from the table",
 ];

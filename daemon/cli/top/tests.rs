@@ -4,9 +4,10 @@ use super::draw::draw;
 use super::poller::{About, PollResult};
 use super::view::{Next, Pane, View};
 use crate::api::{
-    Ages, Counts, Data, Differing, GraphRejection, HostStatus, Inspection, Inspections, List,
-    Phase, Request, ResourceStatus, Status,
+    self, Ages, Counts, Data, Differing, EventKind, GraphRejection, HostStatus, Inspection,
+    Inspections, Level, List, Phase, Request, ResourceDetails, ResourceStatus, Status,
 };
+use crate::cli::client::now;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
@@ -236,6 +237,124 @@ fn names_are_whole_where_there_is_room() {
     list(&mut view, vec![long], 1);
     let row = text(&mut view, 80);
     assert!(row.ends_with("waiting for its rate limit"), "{row}");
+}
+
+/// The pane of a resource has its state, its dependencies, its declaration, its owner and its last events.
+#[test]
+fn the_details_of_a_resource_are_whole() {
+    let mut view = view(false);
+    assert_eq!(key(&mut view, KeyCode::Enter), Next::Ask);
+    let mut failed = rows().remove(0);
+    failed.ages = Ages { check: Some(5), repair: None, event: Some(3700) };
+    let details = ResourceDetails {
+        status: failed,
+        needs: vec!["repo[nginx]".to_owned()],
+        needed_by: vec!["svc[nginx]".to_owned(), "file[/etc/nginx/nginx.conf]".to_owned()],
+        waited_for_by: vec!["svc[nginx]".to_owned()],
+        watch: "inotify".to_owned(),
+        declared_at: Some(("/etc/steadfast/graph.yaml".to_owned(), 7)),
+        owned: None,
+        condition_at: None,
+    };
+    show(&mut view, About::Details, details);
+    let event = |level, ago: u64, message: &str, kind| api::Event {
+        number: Some(ago),
+        at: now().saturating_sub(ago * 1000),
+        resource: Some("pkg[nginx]".to_owned()),
+        level,
+        message: message.to_owned(),
+        kind,
+    };
+    let query = view.questions().into_iter().find(|query| query.about == About::Events);
+    let ask = query.expect("events are requested").ask;
+    let (recovered, stuck) = (EventKind::Recovered, EventKind::Stuck);
+    let events = vec![
+        event(Level::Info, 7200, "", recovered).into(),
+        event(Level::Error, 60, "the run does not return", stuck).into(),
+    ];
+    view.hear(PollResult { about: About::Events, ask, answer: Ok(events) });
+    assert_eq!(
+        lines(&mut view)[2..],
+        [
+            "pkg[nginx]",
+            "pkg[nginx]: failed, no retries left: no such package\\u{1b}[2J    forged",
+            "  needs: repo[nginx]",
+            "  needed by: svc[nginx], file[/etc/nginx/nginx.conf]",
+            "  events: inotify",
+            "  dependents waiting: svc[nginx]",
+            "  declared at: /etc/steadfast/graph.yaml:7",
+            "  checked: 5 s ago",
+            "  changed: not since it became active",
+            "  last event: 1 h 1 min ago",
+            "events, newest first",
+            "  -1 min  stuck pkg[nginx]: the run does not return",
+            "-2 h 0 min  recovered pkg[nginx]",
+            "esc back  q table  up/down scroll",
+        ]
+    );
+}
+
+/// A message that is longer than the screen is folded at its blanks, and scrolling counts the folded lines.
+#[test]
+fn long_lines_of_a_pane_are_folded() {
+    let mut view = view(false);
+    key(&mut view, KeyCode::Char('d'));
+    let why = format!("{} end of words", "word ".repeat(30).trim_end());
+    let ask = Request::Diff { resources: vec!["pkg[nginx]".to_owned()], resume: false };
+    view.hear(PollResult { about: About::Diff, ask: ask.clone(), answer: Err(why) });
+    let all = lines(&mut view);
+    let at = all.iter().position(|line| line == "pkg[nginx]: differences").expect("a title") + 1;
+    assert_eq!(all[at], "word ".repeat(16).trim_end());
+    assert_eq!(all[at + 1], format!("    {} end", "word ".repeat(14).trim_end()));
+    assert_eq!(all[at + 2], "    of words");
+    // A long word is cut, and no character is lost.
+    let word = "x".repeat(200);
+    view.hear(PollResult { about: About::Diff, ask, answer: Err(word.clone()) });
+    let all = lines(&mut view);
+    let shown: String = all[at..at + 3].iter().map(|line| line.trim_start()).collect();
+    assert_eq!(shown, word);
+    assert!(all[at + 3].starts_with("esc back"), "{all:#?}");
+}
+
+/// The keys of the help fit into eighty columns.
+#[test]
+fn the_help_fits_into_eighty_columns() {
+    let mut view = view(false);
+    key(&mut view, KeyCode::Char('?'));
+    let all = lines(&mut view);
+    let folded: Vec<&String> = all.iter().filter(|line| line.starts_with("    ")).collect();
+    assert!(folded.is_empty(), "{folded:?}");
+    assert!(all.iter().any(|line| line.ends_with("quit from the table")), "{all:#?}");
+}
+
+/// Each state of a resource has its colour, and a failure is bold without colours.
+#[test]
+fn each_state_has_its_colour() {
+    let colours = [
+        (Phase::Stuck, Color::Red),
+        (Phase::Failed, Color::Red),
+        (Phase::Delayed, Color::Red),
+        (Phase::Contended, Color::Yellow),
+        (Phase::Held, Color::Yellow),
+        (Phase::Waiting, Color::Cyan),
+        (Phase::Running, Color::Cyan),
+        (Phase::Settled, Color::Green),
+        (Phase::Inactive, Color::Reset),
+    ];
+    let rows: Vec<ResourceStatus> =
+        colours.iter().map(|(phase, _)| resource("file[a]", *phase, "")).collect();
+    for is_coloured in [true, false] {
+        let mut view = view(is_coloured);
+        list(&mut view, rows.clone(), rows.len());
+        let terminal = shown(&mut view, 80, 24);
+        for ((phase, colour), y) in colours.iter().zip(4..) {
+            let cell = &terminal.backend().buffer()[(0, y)];
+            let expected = if is_coloured { *colour } else { Color::Reset };
+            assert_eq!(cell.fg, expected, "{phase:?}");
+            let is_bold = cell.modifier.contains(ratatui::style::Modifier::BOLD);
+            assert_eq!(is_bold, *colour == Color::Red, "{phase:?}");
+        }
+    }
 }
 
 /// Pause and resume must be confirmed.

@@ -146,6 +146,29 @@ const KINDS: &[(&str, &str)] = &[
     ("services", "svc"),
     ("systemd", "svc"),
     ("systemd_service", "svc"),
+    ("zypper", "pkg"),
+    ("pacman", "pkg"),
+    ("apk", "pkg"),
+    ("deb", "pkg"),
+    ("systemd_unit", "unit"),
+    ("script", "exec"),
+    ("concat", "file"),
+    ("file_line", "line"),
+    ("ini_file", "ini"),
+    ("ini_setting", "ini"),
+    ("vcsrepo", "git"),
+    ("stat", "probe"),
+    ("download", "fetch"),
+    ("kernel_module", "kmod"),
+    ("swapfile", "swap"),
+    ("locale_gen", "locale"),
+    ("iptables", "firewall"),
+    ("nftables", "firewall"),
+    ("ufw", "firewall"),
+    ("firewalld", "firewall"),
+    ("debug", "print"),
+    ("yum_repository", "repo"),
+    ("ssh_authorized_key", "ssh:authorized_key"),
     ("command", "exec"),
     ("shell", "exec"),
     ("cmd", "exec"),
@@ -372,8 +395,43 @@ pub(super) fn hint_for_source(spec: &FieldSpec, written: &str) -> String {
     }
 }
 
+/// The kinds of other tools without a counterpart here, with the way to do their work.
+const WITHOUT_KIND: &[(&str, &str)] = &[
+    ("acl", "use the field `acl` of `file`"),
+    ("alternatives", "write: file: [{name: /etc/alternatives/NAME, symlink: /target}]"),
+    ("apt_key", "use a `fetch` of the key, and `signed_by` in the `repo`"),
+    ("assert", "write `assert` at the top of the graph file"),
+    ("docker_container", "use a `unit` whose service runs the container"),
+    ("gem", "use `exec` with `creates`"),
+    ("include", "write `include: [FILE]` at the top of the graph file"),
+    ("import_tasks", "write `include: [FILE]` at the top of the graph file"),
+    ("include_tasks", "write `include: [FILE]` at the top of the graph file"),
+    ("npm", "use `exec` with `creates`"),
+    ("pip", "use `exec` with `creates`"),
+    ("podman_container", "use a `unit` whose service runs the container"),
+    ("reboot", "no resource reboots the host; `steadfast status` tells that a reboot is needed"),
+    ("role", "write `modules: [{use: FOLDER, as: NAME}]` at the top of the graph file"),
+    ("roles", "write `modules: [{use: FOLDER, as: NAME}]` at the top of the graph file"),
+    ("selinux", "use `exec` with guards, and a `file` for /etc/selinux/config"),
+    ("set_fact", "write `vars: {NAME: VALUE}` at the top of the graph file"),
+    ("tidy", "write `purge: true` at a directory of `file`"),
+    ("wait_for", "use a `probe` with `poll`, or `meta: {retry: 3}`"),
+];
+
+/// Returns the advice for a kind of another tool without a counterpart here.
+pub(super) fn advice_without_kind(kind: &str) -> Option<&'static str> {
+    let kind = last_part(kind);
+    WITHOUT_KIND.iter().find(|(word, _)| *word == kind).map(|(_, advice)| *advice)
+}
+
+/// Returns the last part of a qualified name of Ansible: `copy` of `ansible.builtin.copy`.
+fn last_part(kind: &str) -> &str {
+    kind.rsplit('.').next().unwrap_or(kind)
+}
+
 /// Returns the kind here that does the work of a kind of another tool.
 #[must_use]
-pub(in crate::config) fn kind_for(kind: &str) -> Option<&'static str> {
+pub fn kind_for(kind: &str) -> Option<&'static str> {
+    let kind = last_part(kind);
     KINDS.iter().find(|(word, _)| *word == kind).map(|(_, here)| *here)
 }

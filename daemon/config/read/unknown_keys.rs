@@ -45,7 +45,8 @@ impl<'t> Reader<'t, '_> {
                 None => format!("did you mean `{near}`?"),
             });
             let known: Vec<&str> = self.kinds.names().collect();
-            let hint = near.unwrap_or_else(|| known_kinds(kind.key, &known));
+            let advice = foreign_words::advice_without_kind(written).map(ToOwned::to_owned);
+            let hint = advice.or(near).unwrap_or_else(|| known_kinds(kind.key, &known));
             Problem::new(Code::UnknownKind, format!("unknown kind `{name}`")).hint(hint)
         };
         self.say(problem.at(Some(self.place_of(kind.key_span))));

@@ -103,7 +103,7 @@ impl Driver {
                 CheckResult::Same => {
                     self.runs.members.insert(part.id, MemberStates::Fine);
                     if !look {
-                        self.runs.failures.remove(&part.id);
+                        self.runs.failures.remove(part.id);
                     }
                 }
                 CheckResult::Differs(change) => {
@@ -162,7 +162,7 @@ impl Driver {
         for (part, outcome) in live.parts.iter_mut().zip(outcomes) {
             let outcome = match self.runs.members.get(&part.id) {
                 Some(MemberStates::Fine) => Outcome::Unchanged,
-                Some(MemberStates::Failed) => match self.runs.failures.get(&part.id).cloned() {
+                Some(MemberStates::Failed) => match self.runs.failures.get(part.id).cloned() {
                     Some(failure) => Outcome::Failed { failure, touched: false },
                     None => outcome,
                 },
@@ -170,7 +170,7 @@ impl Driver {
             };
             let lately = match &outcome {
                 Outcome::Unchanged | Outcome::Changed(_) => {
-                    self.runs.failures.remove(&part.id);
+                    self.runs.failures.remove(part.id);
                     MemberStates::Fine
                 }
                 Outcome::Failed { failure, .. } => {
@@ -212,6 +212,7 @@ impl Driver {
                 }
                 Some(Outcome::Failed { failure, .. }) => {
                     let identity = &*part.identity;
+                    self.runs.failures.note_change(part.id, class, part.differences.clone());
                     self.runs.metrics.note_failure(identity);
                     self.notifier.notify(&Notification::RunFailed { identity, failure, run });
                 }

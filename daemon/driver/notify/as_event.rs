@@ -2,11 +2,12 @@
 
 use super::notification::{ConflictCause, Notification, RunRef};
 use crate::api::event_data::{
-    Asking, AspectChange, Changed, Contended, Converged, Culprit, Failed, Held, HoldReason,
-    Interrupted, Loaded, Loading, PauseEnds, Paused, Reason, RepairsSuspended, Retrying, RunError,
-    RunFailed, RunInfo, Text, Waiting,
+    Asking, AspectChange, Changed, Contended, Converged, Culprit, Failed, FailedChange, Held,
+    HoldReason, Interrupted, Loaded, Loading, PauseEnds, Paused, Reason, RepairsSuspended,
+    Retrying, RunError, RunFailed, RunInfo, Text, Waiting,
 };
 use crate::api::{EventKind, Level, NameSample};
+use crate::driver::runs::failures::AttemptedChange;
 use crate::events::{NewEvent, done};
 use std::time::Duration;
 use steadfast_engine::HeldReason;
@@ -70,15 +71,17 @@ impl Notification<'_> {
             }
             Self::Excused(name) => (name, EventKind::Excused, Debug),
             // A failure during a contention belongs to the contention that was reported.
-            Self::Retrying { identity, failure, after, run, is_contended } => {
+            Self::Retrying { identity, failure, change, after, run, is_contended } => {
                 let (error, run) = (failure.map(run_error), run.map(run_info));
-                let retrying = Retrying { error, after: milliseconds(*after), run };
+                let (after, change) = (milliseconds(*after), change.map(failed_change));
+                let retrying = Retrying { error, change, after, run };
                 (identity, EventKind::Retrying(retrying), quiet_in(*is_contended, Warn))
             }
-            Self::Failed { identity, failure, waiting: (names, count), run } => {
+            Self::Failed { identity, failure, change, waiting: (names, count), run } => {
                 let waiting = NameSample { count: *count, ..sample(names) };
                 let (error, run) = (failure.map(run_error), run.map(run_info));
-                (identity, EventKind::Failed(Failed { error, waiting, run }), Error)
+                let change = change.map(failed_change);
+                (identity, EventKind::Failed(Failed { error, change, waiting, run }), Error)
             }
             Self::Recovered { identity, is_contended } => {
                 (identity, EventKind::Recovered, quiet_in(*is_contended, Info))
@@ -199,6 +202,13 @@ impl Notification<'_> {
             run: run.map(run_info),
         })
     }
+}
+
+/// Returns the change that a failed apply was to make, bounded in size.
+fn failed_change(change: &AttemptedChange) -> FailedChange {
+    let differences = &change.differences;
+    let omitted = differences.len().saturating_sub(DIFFERENCES);
+    FailedChange { class: change.class.into(), differences: aspects(differences), omitted }
 }
 
 /// Returns the first differences. The diffs of contents are left out: members of the socket's group may read events.

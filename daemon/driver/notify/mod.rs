@@ -167,7 +167,7 @@ impl Driver {
         self.runs.split.recovered(id);
         let is_contended = self.engine.is_contended(id);
         for id in self.graph.groups().members(&id) {
-            self.runs.failures.remove(id);
+            self.runs.failures.remove(*id);
             self.notifier
                 .notify(&Notification::Recovered { identity: self.graph.name(*id), is_contended });
         }
@@ -196,10 +196,12 @@ impl Driver {
         let (after, run) = (self.runtime.until(at), self.runs.statistics.failing(id));
         let is_contended = self.engine.is_contended(id);
         for id in self.runs.concerned(self.graph.groups(), id) {
-            let (identity, failure) = (self.graph.name(id), self.runs.failures.get(&id));
+            let (identity, failure) = (self.graph.name(id), self.runs.failures.get(id));
+            let change = self.runs.failures.change(id);
             self.notifier.notify(&Notification::Retrying {
                 identity,
                 failure,
+                change,
                 after,
                 run,
                 is_contended,
@@ -221,8 +223,12 @@ impl Driver {
     fn notify_run_ended(&mut self, id: VertexId, run: RunId, outcome: Outcome) {
         let mut live = self.runs.active.remove(&run);
         // A later run may have removed the record of this run.
-        if let Some(failure) = live.as_mut().and_then(|live| live.failure.take()) {
+        if let Some(live) = live.as_mut()
+            && let Some(failure) = live.failure.take()
+        {
             self.runs.failures.insert(id, failure);
+            let differences = std::mem::take(&mut live.differences);
+            self.runs.failures.note_change(id, live.class, differences);
         }
         let ran = RunRef { number: run.0, cause: live.as_ref().map_or("", |live| live.cause) };
         match outcome {
@@ -280,7 +286,7 @@ impl Driver {
         self.runs.statistics.note_failing(id, run);
         let unknown = Failure::new("the run failed without a reason");
         for id in self.runs.concerned(self.graph.groups(), id) {
-            let failure = self.runs.failures.get(&id).unwrap_or(&unknown);
+            let failure = self.runs.failures.get(id).unwrap_or(&unknown);
             let identity = self.graph.name(id);
             self.runs.metrics.note_failure(identity);
             self.notifier.notify(&Notification::RunFailed { identity, failure, run });
@@ -304,9 +310,9 @@ impl Driver {
         }
         let run = self.runs.statistics.failing(id);
         for id in self.runs.concerned(self.graph.groups(), id) {
-            let (identity, failure) = (self.graph.name(id), self.runs.failures.get(&id));
-            let waiting = waiting.clone();
-            self.notifier.notify(&Notification::Failed { identity, failure, waiting, run });
+            let (identity, failure) = (self.graph.name(id), self.runs.failures.get(id));
+            let (waiting, change) = (waiting.clone(), self.runs.failures.change(id));
+            self.notifier.notify(&Notification::Failed { identity, failure, change, waiting, run });
         }
         self.part_who_failed(id);
     }
@@ -366,7 +372,7 @@ impl Driver {
                 creates: part.creates,
                 premise_digest: part.premise_digest(),
                 follows: false,
-                failure: self.runs.failures.get(&part.id),
+                failure: self.runs.failures.get(part.id),
                 run,
             });
         }
@@ -384,7 +390,7 @@ impl Driver {
                 .and_then(|live| live.change.as_ref())
                 .map_or(0, |change| change.premise_digest),
             follows: self.one_shot.overlaps.follows(id),
-            failure: self.runs.failures.get(&id),
+            failure: self.runs.failures.get(id),
             run,
         });
     }

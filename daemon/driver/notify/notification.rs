@@ -2,6 +2,7 @@
 //! `plan`.
 
 use crate::api::GraphDiff;
+use crate::driver::runs::failures::AttemptedChange;
 use crate::store::AuditEntry;
 use std::time::Duration;
 use steadfast_engine::{Class, Counts, HeldReason};
@@ -139,6 +140,8 @@ pub enum Notification<'a> {
         identity: &'a str,
         /// The last failure.
         failure: Option<&'a Failure>,
+        /// The change that the failed apply was to make; none for a failed check.
+        change: Option<&'a AttemptedChange>,
         /// The time until the retry.
         after: Duration,
         /// The failed run.
@@ -152,6 +155,8 @@ pub enum Notification<'a> {
         identity: &'a str,
         /// The last failure.
         failure: Option<&'a Failure>,
+        /// The change that the failed apply was to make; none for a failed check.
+        change: Option<&'a AttemptedChange>,
         /// Resources that wait for the failed one: some identities, and their total number.
         waiting: (Vec<&'a str>, usize),
         /// The last run.

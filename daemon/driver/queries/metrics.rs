@@ -35,6 +35,9 @@ pub(in crate::driver) struct RunMetrics {
 struct KindTable {
     names: Vec<Arc<str>>,
     kinds: Vec<u16>,
+    /// The number of all resources at the last pass, and the converged ones by kind if all were converged: a scrape of
+    /// a converged host then needs no pass.
+    converged: Option<(u32, Vec<ResourceCounts>)>,
 }
 
 impl KindTable {
@@ -108,6 +111,7 @@ impl RunMetrics {
     /// Forgets a vertex that has left the graph: another resource may get its number.
     pub(in crate::driver) fn forget(&mut self, id: VertexId) {
         self.events.remove(&id);
+        self.kinds.converged = None;
         if let Some(kind) = self.kinds.kinds.get_mut(id.0 as usize) {
             *kind = UNKNOWN;
         }
@@ -115,6 +119,7 @@ impl RunMetrics {
 
     /// Forgets the kinds of all vertices: an alias may rename a resource.
     pub(in crate::driver) fn forget_kinds(&mut self) {
+        self.kinds.converged = None;
         self.kinds.kinds.clear();
     }
 }
@@ -185,9 +190,19 @@ impl Driver {
         }
     }
 
-    /// Counts all resources by kind and state.
+    /// Counts all resources by kind and state. A converged host has the counts of its last pass.
     fn tally_resources(&self, kinds: &mut KindTable, limit: usize) -> Tally {
         let mut tally = Tally::default();
+        let counts = self.counts();
+        let is_running = self.engine.mode() == steadfast_engine::Mode::Running;
+        let is_converged = is_running && counts.settled == counts.total;
+        if is_converged
+            && let Some((total, converged)) = &kinds.converged
+            && *total == counts.total
+        {
+            tally.kinds.clone_from(converged);
+            return tally;
+        }
         for id in self.graph.ids() {
             let Some(standing) = self.current_status(id) else { continue };
             let (state, kind) = (metric_state(&standing), kinds.kind(id, || self.graph.name(id)));
@@ -205,6 +220,7 @@ impl Driver {
                 tally.omitted += 1;
             }
         }
+        kinds.converged = is_converged.then(|| (counts.total, tally.kinds.clone()));
         tally
     }
 }

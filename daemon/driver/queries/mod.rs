@@ -201,6 +201,8 @@ impl Driver {
         let worst = unhealthy.first().map(|(phase, ..)| *phase);
         let paused = unhealthy.iter().filter(|(_, _, standing)| *standing == VertexStatus::Paused);
         let paused = u32::try_from(paused.count()).unwrap_or(u32::MAX);
+        let noop =
+            unhealthy.iter().filter(|(_, _, standing)| self.is_held_by_noop(standing)).count();
         let more = unhealthy.len().saturating_sub(limit);
         unhealthy.truncate(limit);
         let (verdict, counts) = (self.verdict(worst), self.counts());
@@ -221,6 +223,7 @@ impl Driver {
                 delayed: counts.delayed,
                 failed: counts.failed,
                 held: counts.held.saturating_add(paused),
+                noop: u32::try_from(noop).unwrap_or(u32::MAX),
                 stuck: counts.stuck,
                 contended: counts.contended,
             },
@@ -328,7 +331,7 @@ impl Driver {
             _ => None,
         };
         let now = self.now().0;
-        let failure = self.runs.failures.get(&id).map(|failure| match &failure.hint {
+        let failure = self.runs.failures.get(id).map(|failure| match &failure.hint {
             Some(hint) => format!("{failure}; {hint}"),
             None => failure.to_string(),
         });

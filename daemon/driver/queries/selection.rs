@@ -7,7 +7,10 @@ use crate::config::Vertex;
 use crate::driver::Driver;
 use crate::selection::Selectable;
 use std::sync::Arc;
-use steadfast_engine::{VertexId, VertexStatus};
+use steadfast_engine::{HeldReason, VertexId, VertexStatus};
+
+/// The longest chain of unknown ancestors that is followed.
+const CHAIN: usize = 100;
 
 impl Driver {
     /// Returns all declared resources.
@@ -18,6 +21,27 @@ impl Driver {
             labels: Arc::clone(&vertex.labels),
         };
         vertices.map(each).collect()
+    }
+
+    /// Returns true if only `noop` holds a resource, or an ancestor without whose change the resource is unknown.
+    pub(super) fn is_held_by_noop(&self, standing: &VertexStatus) -> bool {
+        let mut standing = standing.clone();
+        // A chain of ancestors has no cycle; the limit bounds the time.
+        for _ in 0..CHAIN {
+            standing = match standing {
+                VertexStatus::Held(HeldReason::WouldChange | HeldReason::WouldRefresh) => {
+                    return true;
+                }
+                VertexStatus::Held(HeldReason::UnknownUntil(above)) => {
+                    match self.current_status(above) {
+                        Some(above) => above,
+                        None => return false,
+                    }
+                }
+                _ => return false,
+            };
+        }
+        false
     }
 
     /// Returns the status of these resources, worst first; an error are the unknown identities.
@@ -49,6 +73,7 @@ impl Driver {
                     (one, other) => one.or(other),
                 };
             let pause = self.commands.pauses.status(*id, standing);
+            found.noop += usize::from(self.is_held_by_noop(standing));
             found.paused += usize::from(pause.is_some_and(|pause| pause.at_rest));
             match phase {
                 Phase::Settled => found.converged += 1,

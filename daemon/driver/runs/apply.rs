@@ -61,14 +61,14 @@ impl Driver {
         let outcome = match outcome {
             Outcome::Unchanged => {
                 if is_one {
-                    self.runs.failures.remove(&id);
+                    self.runs.failures.remove(id);
                 }
                 steadfast_engine::Outcome::Unchanged
             }
             Outcome::Changed(notes) => {
                 live.notes = notes;
                 if is_one {
-                    self.runs.failures.remove(&id);
+                    self.runs.failures.remove(id);
                 }
                 steadfast_engine::Outcome::Changed
             }
@@ -115,7 +115,7 @@ impl Driver {
         let failure = Failure::new("no changes made: the planned change could not be recorded")
             .hint("see `state_write_failed` in the log for the cause, such as a full disk");
         for id in self.graph.groups().members(&live.vertex) {
-            self.runs.failures.entry(*id).or_insert_with(|| failure.clone());
+            self.runs.failures.insert_if_none(*id, &failure);
         }
         self.journal.record_all(self.ownership.unmark(&self.graph, live.vertex));
         self.runs.split.is_refused(live.vertex);

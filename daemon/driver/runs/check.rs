@@ -161,7 +161,7 @@ impl Driver {
                 }
                 if !look {
                     for member in self.graph.groups().members(&id) {
-                        self.runs.failures.remove(member);
+                        self.runs.failures.remove(*member);
                         self.notifier.notify(&Notification::Unchanged(self.graph.name(*member)));
                     }
                     self.found_same(id);
@@ -177,7 +177,7 @@ impl Driver {
                 live.change = Some(change);
                 if live.parts.is_empty() {
                     // This check has succeeded: an earlier failure is obsolete.
-                    self.runs.failures.remove(&id);
+                    self.runs.failures.remove(id);
                 }
                 steadfast_engine::RunVerdict::Differs
             }

@@ -2,13 +2,14 @@
 //!
 //! Purpose: start a run, take its result back into the loop, and report the result to the engine. Invariants: no apply
 //! starts without a permit, and a panic of a kind never ends the driver. Reading order: this file (the component),
-//! `check.rs`, `record_begin.rs` (recorded before the apply), `apply.rs`, `end.rs`, `thread_pool.rs` (the threads),
-//! `echo_filter.rs` (events of the daemon's own writes).
+//! `check.rs`, `record_begin.rs` (recorded before the apply), `apply.rs`, `end.rs`, `failures.rs` (the last failures),
+//! `thread_pool.rs` (the threads), `echo_filter.rs` (events of the daemon's own writes).
 
 pub(super) mod apply;
 pub(super) mod check;
 pub(super) mod echo_filter;
 pub(super) mod end;
+pub(super) mod failures;
 pub(super) mod record_begin;
 pub(super) mod thread_pool;
 
@@ -19,6 +20,7 @@ use super::queries::statistics::ResourceStatistics;
 use super::values::source_changes::RecentApplies;
 pub(super) use check::check;
 use echo_filter::EchoFilter;
+use failures::LastFailures;
 use futures_util::FutureExt as _;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
@@ -87,7 +89,7 @@ pub(super) struct RunManager {
     /// Recent applies that may have changed a source that other resources copy.
     pub(super) recent_applies: RecentApplies,
     /// The last failure of each resource that is not as declared.
-    pub(super) failures: HashMap<VertexId, Failure>,
+    pub(super) failures: LastFailures,
     /// The status of each group member at its last check.
     pub(super) members: HashMap<VertexId, MemberStates>,
     /// Resources that are temporarily split from their groups.
@@ -109,7 +111,7 @@ impl RunManager {
             active: BTreeMap::new(),
             echo: EchoFilter::default(),
             recent_applies: RecentApplies::default(),
-            failures: HashMap::new(),
+            failures: LastFailures::default(),
             members: HashMap::new(),
             split: SplitMembers::default(),
             statistics: ResourceStatistics::new(Instant::now()),
@@ -154,7 +156,7 @@ impl RunManager {
     pub(super) fn forget(&mut self, id: VertexId) {
         self.members.remove(&id);
         self.split.forget(id);
-        self.failures.remove(&id);
+        self.failures.remove(id);
         self.statistics.forget(id);
         self.metrics.forget(id);
     }

@@ -71,9 +71,9 @@ impl Driver {
             Some(failure) => Some(failure),
             None => self.held_by_plan(intent),
         };
-        if failure.is_some() {
+        if let Some(failure) = failure {
             for id in self.graph.groups().members(&intent.vertex) {
-                self.runs.failures.extend(failure.clone().map(|failure| (*id, failure)));
+                self.runs.failures.insert(*id, failure.clone());
             }
             self.next_events.push_back(Event::Refused(intent.run));
             return;

@@ -78,7 +78,14 @@ fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>
         reader.reject(Invalid::whole(bounded(what)).hint("for example de_DE.UTF-8 or C.UTF-8"));
     }
     let is_present = reader.is_present();
-    let charset = reader.text("charset").unwrap_or_else(|| usual_charset(name).to_owned());
+    let charset = reader.text("charset");
+    if charset.is_none()
+        && let Some(listed) = listed_name(name).filter(|_| !is_builtin(name))
+    {
+        let what = format!("{}: locale-gen knows no such character set", short(name, 40));
+        reader.reject(Invalid::whole(bounded(what)).hint(format!("write {listed}")));
+    }
+    let charset = charset.unwrap_or_else(|| usual_charset(name).to_owned());
     let is_charset = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let message = ("expected the name of a character set", "for example UTF-8 or ISO-8859-15");
     reader.require(!charset.is_empty() && charset.bytes().all(is_charset), "charset", message);
@@ -159,6 +166,22 @@ fn is_locale(text: &str) -> bool {
     let is_sign = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-@".contains(&byte);
     let starts_well = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic());
     starts_well && text.len() <= 60 && !text.contains("..") && text.bytes().all(is_sign)
+}
+
+/// Returns the name as /etc/locale.gen writes it, for a name in the form of `locale -a`; none for other names.
+fn listed_name(name: &str) -> Option<String> {
+    let (language, rest) = name.split_once('.')?;
+    let (charset, modifier) = match rest.split_once('@') {
+        Some((charset, modifier)) => (charset, format!("@{modifier}")),
+        None => (rest, String::new()),
+    };
+    let capitals = charset.to_ascii_uppercase();
+    let listed = match capitals.strip_prefix("ISO8859") {
+        _ if matches!(capitals.as_str(), "UTF8" | "UTF-8") => "UTF-8".to_owned(),
+        Some(part) => format!("ISO-8859-{}", part.trim_start_matches('-')),
+        None => capitals,
+    };
+    (listed != charset).then(|| format!("{language}.{listed}{modifier}"))
 }
 
 /// Returns true for the locales of the C library, which nothing generates.
@@ -278,7 +301,7 @@ impl Editor for ListEntry {
 
 #[cfg(test)]
 mod tests {
-    use super::{Editor as _, ListEntry, is_builtin, is_locale, normal};
+    use super::{Editor as _, ListEntry, is_builtin, is_locale, listed_name, normal};
 
     fn edit(text: &str, name: &str, is_present: bool) -> String {
         let (name, charset) = (name.to_owned(), "UTF-8".to_owned());
@@ -299,6 +322,22 @@ mod tests {
         assert!(is_locale("ca_ES.UTF-8@valencia") && is_locale("C"));
         for bad in ["", "../x", "de DE", "de/DE", "_x", "a..b"] {
             assert!(!is_locale(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_name_of_the_c_library_is_written_as_in_the_list() {
+        for (name, listed) in [
+            ("de_DE.utf8", Some("de_DE.UTF-8")),
+            ("ca_ES.UTF8@valencia", Some("ca_ES.UTF-8@valencia")),
+            ("de_DE.iso88591", Some("de_DE.ISO-8859-1")),
+            ("de_DE.iso885915@euro", Some("de_DE.ISO-8859-15@euro")),
+            ("ru_RU.koi8-r", Some("ru_RU.KOI8-R")),
+            ("de_DE.UTF-8", None),
+            ("de_DE.ISO-8859-15@euro", None),
+            ("de_DE@euro", None),
+        ] {
+            assert_eq!(listed_name(name).as_deref(), listed, "{name}");
         }
     }
 

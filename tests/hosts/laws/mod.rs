@@ -258,6 +258,14 @@ fn an_undo_restores_the_state_before() {
     let mut complaints = Vec::new();
     for (case, before) in CASES.iter().zip(&before) {
         let (planned, plan) = run(&host, &["undo", &case.identity(), "--plan"]);
+        let is_idle = |line: &&str| {
+            let values = line.strip_prefix("~ ").and_then(|line| line.split_once(": "));
+            let values = values.and_then(|(_, values)| values.split_once(" -> "));
+            values.is_some_and(|(now, before)| now == before)
+        };
+        if let Some(line) = plan.lines().find(is_idle) {
+            complaints.push(format!("H7: {}: a plan without a change: {line}", case.identity()));
+        }
         let (code, said) = run(&host, &["undo", &case.identity()]);
         if (planned == Some(0)) != (code == Some(0)) {
             complaints.push(format!("H7: {}: plan {plan}\nundo {said}", case.identity()));

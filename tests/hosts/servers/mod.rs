@@ -4,6 +4,7 @@
 //! A server is judged by its own programs (`nginx -t`, `sshd -t`, …), by pytest-testinfra, by Ansible in check mode,
 //! and by `puppet resource`; `tests/servers` has what they expect.
 
+mod cookbook;
 mod database;
 mod hardened;
 mod judges;

@@ -52,6 +52,23 @@ fn a_shared_number_is_read_back_as_one() {
     }
 }
 
+/// A number that two groups share is declared for the first of them alone: `group` refuses a shared number.
+#[test]
+fn a_shared_number_of_groups_is_declared_once() {
+    let (machine, _calls) = tools::machine();
+    let group = tools::text(&machine, "/etc/group");
+    machine.write("/etc/group", group + "wheel:x:0:eve\n").expect("written");
+    let _entered = machine.enter();
+    let host = Host::default();
+    let of = inspectors().iter().find(|it| it.kind == "group").expect("an inspector");
+    for (name, has_number) in [("root", true), ("wheel", false), ("adm", true)] {
+        let found = (of.one)(&host, name).now_or_never().expect("nothing waits");
+        let found = found.expect("tables").expect("a group");
+        assert_eq!(found.fields.iter().any(|(field, _)| *field == "gid"), has_number, "{found:?}");
+        assert_eq!(found.note.is_none(), has_number, "{found:?}");
+    }
+}
+
 #[test]
 fn the_default_locale_is_read_back_with_its_variables() {
     let (machine, _calls) = tools::machine();
