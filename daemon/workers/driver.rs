@@ -69,7 +69,7 @@ impl DriverParts {
         let mut lease = self.lease.clone();
         if lease.wait_for(|lease| *lease != LeaseStatus::Wanted).await.is_err() {
             // The worker of the lease has ended for good: the daemon ends.
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 

@@ -9,7 +9,8 @@
 //! all.
 //!
 //! Reading order: this file ([`run_daemon`]); `errors`; the chain of inputs `state/` and `driver`; `graph/`;
-//! `requests/`; `reporting/`; `world/`; `shutdown`; `worker_factory`; `fault_injection`.
+//! `requests/`; `reporting/`; `world/`; `shutdown`; `worker_factory`; `wiring`
+//! (the parts of each worker); `fault_injection`.
 
 mod driver;
 mod errors;
@@ -20,6 +21,7 @@ mod reporting;
 mod requests;
 mod shutdown;
 mod state;
+mod wiring;
 mod worker_factory;
 mod world;
 
@@ -42,30 +44,15 @@ use crate::api::event_data::Reason;
 use crate::api::{EventKind, Level};
 use crate::control::Address;
 use crate::driver::Observer;
-use crate::events::{LogWriter, NewEvent, Publisher, Retention, Stream, session_start};
-use crate::history::History;
+use crate::events::{NewEvent, Publisher, Retention, Stream, session_start};
 use crate::lease::Lease;
 use crate::signals::Signals;
 use crate::supervisor::{Delays, Ended, Supervisor};
-use graph::loader::{GraphLoader, SettingsFile};
-use graph::settings::{LiveSettings, SettingsChanger};
-use reporting::event_log::LogThread;
-use reporting::health::HealthSources;
-use reporting::metrics::MetricsSources;
-use reporting::recorders::RecorderWorkers;
-use requests::event_query;
-use requests::handler::DaemonRequestHandler;
-use requests::parts::HandlerParts;
-use requests::queue::Requests;
-use shutdown::Shutdown;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
+use std::time::Duration;
 use steadfast_resources::MintKey;
 use tokio::sync::watch;
-use worker_factory::WorkerFactory;
-use world::WorldParts;
-use world::host_world::HostWorld;
 
 /// A function that creates the observer of a driver's notifications.
 pub type MakeObserver = Box<dyn Fn() -> Box<dyn Observer> + Send + Sync>;
@@ -139,136 +126,9 @@ fn record_start(publisher: &Publisher, graph: &[PathBuf], settings_instead: Opti
 /// A message if the supervisor cannot be started.
 pub async fn run_daemon(setup: Setup) -> Result<Arc<Ended>, &'static str> {
     let supervisor = Supervisor::start(Delays::default())?;
-    let (publisher, stream) = setup.events;
-    let (host, state_directory) = (setup.host, setup.state_directory);
-    record_start(&publisher, &host.graph.paths, setup.settings_instead.as_deref());
-    let file = SettingsFile {
-        read: setup.read_settings,
-        path: setup.settings_file,
-        text: Mutex::new(host.text.clone()),
-        instead: Mutex::new(setup.settings_instead),
-        ..SettingsFile::default()
-    };
-    let (declared, metrics) = (host.recorders.clone(), host.metrics.clone());
-    // Each of these outlives the workers that use it.
-    let factory = WorkerFactory::new(publisher.clone());
-    let requests = Requests::default();
-    let shutdown = Arc::new(Shutdown::new(supervisor.clone(), requests.clone(), stream.clone()));
-    let lock = Arc::new(state::lock::SharedStateLock::new(state_directory.clone()));
-    let maintenance = Arc::new(state::maintenance::MaintenanceQueue::default());
-    let history = History::new(state_directory.clone(), host.history);
-    let world = Arc::new(HostWorld::new(host.world.clone(), &state_directory));
-    let source = (host.graph.clone(), file);
-    let graph = GraphLoader::new(source, requests.clone(), publisher.clone());
-    graph.set_exports(stored_exports(&state_directory));
-    let settings = Arc::new(LiveSettings::new(host, setup.set_log));
-    let lease_status = watch::Sender::default();
-    let log_writer = LogWriter::new(&stream, state_directory.clone(), setup.retention);
-    let log_thread = Arc::new(LogThread::new(log_writer));
-    // A task instead of a worker: subscribers must receive the events of failing workers.
-    let marked = stream.clone();
-    tokio::spawn(async move { marked.send_marks(event_query::TOGETHER).await });
-    let lease = (setup.lease)(lock.epoch());
-    #[cfg(feature = "fault-injection")]
-    let lease: Box<dyn Lease> = Box::new(factory.faults.losable(lease));
-    let stops = setup.signals.stops();
-    let (control, group) = setup.socket;
-
-    let recorders = Arc::new(RecorderWorkers {
-        factory: factory.clone(),
-        log_thread: Arc::clone(&log_thread),
-        shutdown: Arc::clone(&shutdown),
-        state_directory: state_directory.clone(),
-        stream: stream.clone(),
-        exchange: tokio::sync::Mutex::default(),
-    });
-    let changer = Arc::new(SettingsChanger {
-        settings: Arc::clone(&settings),
-        requests: requests.clone(),
-        history: Arc::clone(&history),
-        publisher: publisher.clone(),
-        recorders: Arc::clone(&recorders),
-    });
-    let sources = MetricsSources {
-        shutdown: Arc::clone(&shutdown),
-        lease: lease_status.subscribe(),
-        started: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default(),
-        requests: requests.clone(),
-        world: Arc::clone(&world),
-        dropped_lines: setup.dropped_lines,
-        stream: stream.clone(),
-    };
-    let health = HealthSources {
-        shutdown: Arc::clone(&shutdown),
-        stream: stream.clone(),
-        log_problem: setup.log_problem,
-        history: Arc::clone(&history),
-        world: Arc::clone(&world),
-        settings: Arc::clone(&settings),
-    };
-    let handler = DaemonRequestHandler::new(HandlerParts {
-        requests: requests.clone(),
-        graph: graph.clone(),
-        shutdown: Arc::clone(&shutdown),
-        stream: stream.clone(),
-        state_directory: state_directory.clone(),
-        lock: Arc::clone(&lock),
-        maintenance: Arc::clone(&maintenance),
-        history: Arc::clone(&history),
-        world: Arc::clone(&world),
-        settings: Arc::clone(&settings),
-        health,
-        #[cfg(feature = "fault-injection")]
-        faults: factory.faults.clone(),
-    });
-    let drive = driver::DriverParts {
-        key: Arc::new(setup.key),
-        observer: setup.observer,
-        lease: lease_status.subscribe(),
-        graph: graph.clone(),
-        history: Arc::clone(&history),
-        requests: requests.clone(),
-        settings: Arc::clone(&settings),
-        shutdown: Arc::clone(&shutdown),
-        state_directory: state_directory.clone(),
-        world: Arc::clone(&world),
-    };
-    let log = reporting::event_log::EventLogParts {
-        lock: Arc::clone(&lock),
-        log_thread,
-        shutdown: Arc::clone(&shutdown),
-        stream,
-    };
-    let store = state::store::StoreParts {
-        history,
-        lock,
-        maintenance,
-        publisher: publisher.clone(),
-        requests: requests.clone(),
-        settings,
-        state_directory: state_directory.clone(),
-    };
-    let of_signals = (graph.clone(), requests.clone(), Arc::clone(&shutdown));
-    let until = setup.until_converged;
-    let until = until.map(|it| shutdown::when_converged(&factory, it, (&graph, &shutdown)));
-    let mut workers = vec![
-        reporting::metrics::metrics_socket(&factory, &sources, (&control, group), &metrics),
-        requests::signals::signals(&factory, setup.signals, of_signals),
-        reporting::event_log::events(&factory, log),
-        requests::control::control(&factory, handler, (control, group), lease_status.subscribe()),
-        state::lease::lease(&factory, lease, (lease_status, requests.clone())),
-        state::store::store(&factory, store),
-        driver::driver(&factory, drive),
-        graph::loader::graph(&factory, &graph, (changer, Arc::clone(&world)), stops),
-        reporting::watchdog::watchdog(&factory, (&shutdown, &requests)),
-    ];
-    workers.push(world::world(
-        &factory,
-        WorldParts { world, graph, requests, publisher, state_directory },
-    ));
-    workers.extend(declared.into_iter().map(|each| recorders.worker(each)));
-    workers.extend(reporting::metrics::optional_metrics(&factory, &sources, &metrics));
-    workers.extend(until);
+    let graph = &setup.host.graph.paths;
+    record_start(&setup.events.0, graph, setup.settings_instead.as_deref());
+    let workers = wiring::declare_workers(&supervisor, setup);
     if let Err(refused) = supervisor.install(workers).await {
         // A test checks that the declared inputs of the workers are consistent.
         tracing::error!(error = %refused, "the workers of the daemon could not be installed");

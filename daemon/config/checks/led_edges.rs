@@ -91,13 +91,13 @@ impl Validator<'_> {
                 for (from, into) in &before {
                     // What follows a user of an answer waits for the probe no more than the user does.
                     let is_users = into.key == Relation::After.key() && self.is_probe(*from);
-                    let key = |tie: &DraftEdge| if is_users { into.key } else { tie.key };
+                    let of_probe = is_users.then_some(into.key);
                     // Two inactive resources that wait for each other are no cycle of vertices.
                     let others = after.iter().filter(|(to, _)| *to != from);
-                    made.extend(
-                        others
-                            .map(|(to, tie)| DraftEdge { key: key(tie), ..edge(*from, *to, tie) }),
-                    );
+                    made.extend(others.map(|(to, tie)| DraftEdge {
+                        key: of_probe.unwrap_or(tie.key),
+                        ..edge(*from, *to, tie)
+                    }));
                 }
             } else if before.keys().any(|from| after.contains_key(from)) {
                 self.report_wide(inactive, before.len(), after.len());

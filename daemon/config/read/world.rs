@@ -18,6 +18,14 @@ static SPLAY: FieldSpec = FieldSpec::new(
 )
 .range(0, LONGEST_SPLAY.cast_signed());
 
+/// Returns a whole number that is not negative.
+fn whole_number(value: &Value) -> Option<u64> {
+    match value {
+        Value::Int(number) => (*number).try_into().ok(),
+        _ => None,
+    }
+}
+
 impl<'t> Reader<'t, '_> {
     /// Reads `collect`, a list of collections.
     pub(in crate::config) fn collects(&mut self, entry: Entry<'t>, file: &mut GraphFile) {
@@ -48,9 +56,8 @@ impl<'t> Reader<'t, '_> {
                         self.doubt_pattern(inner, is_empty);
                     }
                     "splay" => {
-                        if let Some(Value::Int(splay)) = self.value(&SPLAY, inner, "a collection") {
-                            collect.splay = splay.unsigned_abs();
-                        }
+                        let splay = self.value(&SPLAY, inner, "a collection");
+                        collect.splay = splay.as_ref().and_then(whole_number).unwrap_or_default();
                     }
                     "set" => collect.set.extend(self.set_fields(inner.value, &what)),
                     "meta" => {

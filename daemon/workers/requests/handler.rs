@@ -175,9 +175,7 @@ impl DaemonRequestHandler {
                 replies.send_data(self.set_log_level(filter)?).await;
             }
             #[cfg(feature = "fault-injection")]
-            Request::Fault { worker, how } => {
-                self.parts.faults.carry_out(&self.parts.requests, &worker, &how)?;
-            }
+            Request::Fault { worker, how } => self.parts.inject_fault(&worker, &how)?,
         }
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! The parts of the daemon that answer requests.
 
+#[cfg(feature = "fault-injection")]
+use crate::api::Reply;
 use crate::events::Stream;
 use crate::history::History;
 #[cfg(feature = "fault-injection")]
@@ -30,4 +32,12 @@ pub(in crate::workers) struct HandlerParts {
     pub(in crate::workers) health: HealthSources,
     #[cfg(feature = "fault-injection")]
     pub(in crate::workers) faults: Faults,
+}
+
+#[cfg(feature = "fault-injection")]
+impl HandlerParts {
+    /// Injects a fault into a worker.
+    pub(super) fn inject_fault(&self, worker: &str, how: &str) -> Result<(), Reply> {
+        Ok(self.faults.carry_out(&self.requests, worker, how)?)
+    }
 }

@@ -149,7 +149,7 @@ mod tests {
         let mixed = Some(vec!["file 2".to_owned(), "line 1".to_owned()]);
         assert_eq!(texts(offered.update(&third, of, false)), mixed);
         assert_eq!(offered.next(), Some(due), "a later change does not begin the delay again");
-        tokio::time::advance(Duration::from_secs(300)).await;
+        tokio::time::advance(Duration::from_mins(5)).await;
         let all = Some(vec!["file 2".to_owned(), "line 2".to_owned()]);
         assert_eq!(texts(offered.update(&third, of, false)), all);
         assert_eq!(offered.next(), None);

@@ -360,7 +360,7 @@ impl GraphLoader {
             if let Some(source) = &source {
                 life.during(self.follow(source, &mut watch, &broken)).await;
             }
-            life.during(ReloadRequest::reload(changer, this, (settings, who))).await;
+            life.during(Box::pin(ReloadRequest::reload(changer, this, (settings, who)))).await;
             if let Some(source) = source {
                 life.during(self.follow_inputs(source, &mut watch, &broken)).await;
             }
