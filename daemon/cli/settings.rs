@@ -1,5 +1,6 @@
 //! The settings of this host fill in what the command line leaves open. The command line takes precedence.
 
+use super::args::group::group;
 use super::args::{Command, Graph, Log, Run, State};
 use super::exit::Exit;
 use super::output;
@@ -324,17 +325,5 @@ impl Run {
         };
         self.world = settings.world.map(Box::new);
         self.settings_text = settings.text.map(Box::new);
-    }
-}
-
-/// Returns the number of a group, given by name or number.
-pub(super) fn group(text: &str) -> Result<u32, String> {
-    if let Ok(number) = text.parse() {
-        return Ok(number);
-    }
-    match nix::unistd::Group::from_name(text) {
-        Ok(Some(group)) => Ok(group.gid.as_raw()),
-        Ok(None) => Err(format!("there is no group named `{text}`")),
-        Err(error) => Err(format!("cannot look up the group `{text}`: {error}")),
     }
 }

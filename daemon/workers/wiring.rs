@@ -22,7 +22,9 @@ use super::world::{self, WorldParts, stored_exports};
 use super::{MakeObserver, Setup, driver};
 use crate::events::{LogWriter, Publisher, Retention, Stream};
 use crate::history::History;
-use crate::lease::{Lease, LeaseStatus};
+#[cfg(feature = "fault-injection")]
+use crate::lease::Lease;
+use crate::lease::LeaseStatus;
 use crate::supervisor::{Manifold, Supervisor};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};

@@ -2,12 +2,13 @@
 //!
 //! The doc comments of arguments are help texts. This folder must not carry out any command. Reading order: this file,
 //! `graph`, `one_shot` (`apply`, `plan`, `drift`), `control` (clients of a daemon), `state`, `history`, `world`,
-//! `explain`, `facts`, `shell`.
+//! `explain`, `facts`, `shell`, `group`.
 
 mod control;
 mod explain;
 mod facts;
 mod graph;
+pub(super) mod group;
 pub(super) mod history;
 mod one_shot;
 mod shell;
@@ -15,7 +16,6 @@ mod state;
 mod world;
 
 pub use super::output::colour::ColorWhen;
-use super::settings::group;
 pub use super::since::Since;
 use super::since::since;
 use crate::config::{CollectedExport, Defaults, Recorder, Text, WorldSettings};
@@ -32,6 +32,7 @@ pub use control::{
 pub use explain::{Evaluate, Explain, FormatFiles, Init, Inspect, Schema};
 pub use facts::FactsArgs;
 pub use graph::{Check, Format, ShowGraph, TestModule};
+use group::group;
 pub use history::{Diff, History, Show, Undo};
 pub use one_shot::{Apply, Drift, Plan};
 pub use shell::{Completions, Man, Shell};
