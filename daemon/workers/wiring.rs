@@ -128,8 +128,8 @@ impl Wiring {
         }
     }
 
-    /// Marks the ends of batches of events. This is a task and no worker: subscribers must receive the events of failing
-    /// workers.
+    /// Marks the ends of batches of events. This is a task and no worker: subscribers must receive the events of
+    /// failing workers.
     fn send_marks(&self) {
         let stream = self.stream.clone();
         tokio::spawn(async move { stream.send_marks(event_query::TOGETHER).await });

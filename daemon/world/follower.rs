@@ -31,6 +31,14 @@ pub struct RangeView {
 }
 
 impl RangeView {
+    /// Returns true if the view was read, and is not stale: an unread one says nothing, and a stale one nothing new.
+    #[must_use]
+    pub const fn is_believed(&self) -> bool {
+        self.revision > 0 && self.stale.is_none()
+    }
+}
+
+impl RangeView {
     /// Takes a full read. Returns false if the read is older than the view and must not be believed.
     pub fn replace_entries(&mut self, range: Range) -> bool {
         if range.revision < self.revision {

@@ -147,6 +147,7 @@ impl EditFields {
         let edit = TextEdit::new(self.path, part, Arc::new(editor));
         Arc::new(TextEdit {
             create: creates.then_some(mode),
+            writes: self.is_present,
             validate: self.validate,
             removal,
             keys: self.keys,

@@ -382,9 +382,8 @@ fn users_of_a_failed_probe_and_their_successors_go_on() {
     host.write("flip", "true\n");
     let daemon = run(&host);
     let names = ["user", "other", "received"];
-    for name in names {
-        daemon.wait_for_of("changed", &format!("file[{name}]"));
-    }
+    daemon.wait_for_of("changed", "file[user]");
+    host.wait_until("all are made", || names.iter().all(|name| host.exists(name)));
     host.write("flip", "garbage\n");
     daemon.wait_for_of("failed", "probe[flip]");
     for name in names {

@@ -20,6 +20,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("many-hosts.md", "etcd --name", "tests/world/etcd/cluster.rs, with addresses of the test"),
     ("many-hosts.md", "P=/steadfast", "tests/world/etcd/security.rs"),
     ("many-hosts.md", "openssl genpkey", "tests/world/hosts/deploys.rs"),
+    ("many-hosts.md", "install -d -m 0700", "tests/world/hosts/deploys.rs"),
 ];
 
 /// Pages that another test runs as a whole, each with the test.

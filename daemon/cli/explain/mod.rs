@@ -62,7 +62,10 @@ pub(super) fn explain(args: &Explain) -> Exit {
 
 /// Returns the lines of a word of the language, after those of the word in other tools.
 fn explain_any_word(word: &str) -> Option<Vec<String>> {
-    let mut lines = config::lines_for_foreign_word(word);
+    // `KIND.WORD` of a kind here is no name of another tool.
+    let is_own =
+        word.split_once('.').is_some_and(|(kind, _)| KindSet::of_this_build().find(kind).is_some());
+    let mut lines = if is_own { Vec::new() } else { config::lines_for_foreign_word(word) };
     lines.extend(words::explain_word(word).unwrap_or_default());
     (!lines.is_empty()).then_some(lines)
 }

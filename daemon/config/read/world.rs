@@ -15,13 +15,11 @@ static SPLAY: FieldSpec = FieldSpec::new(
     "splay",
     FieldType::Seconds,
     "time over which the hosts take over a change of the collection",
-)
-.range(0, LONGEST_SPLAY.cast_signed());
+);
 
-/// Returns a whole number that is not negative.
-fn whole_number(value: &Value) -> Option<u64> {
+fn whole_number(value: &Value) -> Option<i64> {
     match value {
-        Value::Int(number) => (*number).try_into().ok(),
+        Value::Int(number) => Some(*number),
         _ => None,
     }
 }
@@ -57,7 +55,7 @@ impl<'t> Reader<'t, '_> {
                     }
                     "splay" => {
                         let splay = self.value(&SPLAY, inner, "a collection");
-                        collect.splay = splay.as_ref().and_then(whole_number).unwrap_or_default();
+                        collect.splay = self.splay(inner, splay.as_ref());
                     }
                     "set" => collect.set.extend(self.set_fields(inner.value, &what)),
                     "meta" => {
@@ -83,6 +81,18 @@ impl<'t> Reader<'t, '_> {
                 file.collects.push(collect);
             }
         }
+    }
+
+    /// Returns the splay of a collection, and reports one that is out of range.
+    fn splay(&mut self, entry: Entry<'t>, splay: Option<&Value>) -> u64 {
+        let Some(splay) = splay.and_then(whole_number) else { return 0 };
+        if let Some(splay) = u64::try_from(splay).ok().filter(|it| *it <= LONGEST_SPLAY) {
+            return splay;
+        }
+        let what = "`splay` of a collection should be a time of at most 1h";
+        let place = Some(self.source.place(self.value_span(entry)));
+        self.say(Problem::new(Code::World, what).hint("for example splay: 5m").at(place));
+        0
     }
 
     /// Reports mgmt's word `pattern`. An empty pattern takes the paths of other hosts there, and nothing here.

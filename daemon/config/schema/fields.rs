@@ -45,7 +45,10 @@ pub(super) fn of_field(field: &FieldSpec) -> Value {
     if field.later {
         return json!({"not": {}, "description": format!("Not in this build: {}", field.doc)});
     }
-    let mut schema = with_expressions(of_type(field));
+    // An expression may be a part of a text.
+    let of_type = of_type(field);
+    let mut schema =
+        if field.takes == FieldType::Text { of_type } else { with_expressions(of_type) };
     if let Some(keys) = schema.as_object_mut() {
         let mut description = field.doc.to_owned();
         if let Some(why) = field.ignored {

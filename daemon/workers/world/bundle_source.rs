@@ -2,7 +2,7 @@
 //! is verified.
 
 use super::download::{DownloadError, download_file};
-use super::git_fetch::{GitFetchError, fetch_from_git, remove_fetched};
+use super::git_fetch::{GitFetchError, fetch_from_git};
 use crate::world::bundle::{BundleSource, MAX_BUNDLE_BYTES};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -54,13 +54,7 @@ pub(super) async fn fetch_bundle(
         }
         BundleSource::Git { repository, reference } => {
             let fetched = fetch_from_git((repository, reference), file, scratch).await?;
-            let scratch = scratch.to_owned();
-            let read = move || {
-                let bytes = read_bounded(&fetched);
-                remove_fetched(&scratch);
-                bytes
-            };
-            tokio::task::spawn_blocking(read).await?
+            tokio::task::spawn_blocking(move || read_bounded(&fetched.path)).await?
         }
         BundleSource::Folder(folder) => {
             let path = folder.join(file);

@@ -53,7 +53,7 @@ pub(super) fn update(
     collection.set_selectors(selectors);
     let (seen, gone) = (views.exports.borrow().clone(), views.gone.borrow().clone());
     // A view that was never read says nothing; a stale one says nothing new.
-    if seen.revision == 0 || seen.stale.is_some() {
+    if !seen.is_believed() {
         return false;
     }
     let gone_after = host.settings().gone_after.unwrap_or(USUAL_GONE_AFTER);

@@ -4,11 +4,12 @@
 //! run anything here.
 
 use super::bundle_source::{FetchError, fetch_bundle};
-use super::host_world::{HostWorld, Views};
+use super::host_world::HostWorld;
 use crate::driver::LoadError;
 use crate::workers::graph::loader::ReloadCause;
 use crate::workers::world::WorldParts;
-use crate::world::bundle::{self, Bundle, BundleError, Expected};
+use crate::world::bundle::{self, Bundle, BundleError, BundleSource, Expected};
+use crate::world::follower::RangeView;
 use crate::world::keys;
 use crate::world::records::{Want, read_record, unix_seconds};
 use crate::world::splay::host_delay;
@@ -18,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
+use tokio::sync::watch;
 use tokio::task::JoinError;
 use tokio::time::Instant;
 
@@ -27,8 +29,11 @@ const FOLDER: &str = "bundles";
 const STATE: &str = "bundle.json";
 /// The default folder of trusted keys.
 const TRUSTED: &str = "/etc/steadfast/trusted";
-/// The pause before a rejected or unreachable bundle is tried again.
+/// The first pause before an unreachable bundle is tried again.
 const AGAIN: Duration = Duration::from_mins(1);
+/// The longest pause between two tries of a bundle.
+const LONGEST_PAUSE: Duration = Duration::from_mins(16);
+
 /// The bundle that ran last.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct LastRun {
@@ -44,14 +49,23 @@ struct LastRun {
     running: Option<(u64, String)>,
 }
 
+/// The last try of a requested bundle.
+struct LastTry {
+    manifest: String,
+    /// The pause before the next try.
+    pause: Duration,
+    /// The time of the next try.
+    next: Instant,
+}
+
 /// The state of the requested generation.
 pub(super) struct Generation {
     state_directory: PathBuf,
     last: LastRun,
     /// The reason for which the record of the last run cannot be read: no older bundle may run.
     damage: Option<String>,
-    /// The manifest that was tried last, and the time of the next try.
-    tried: Option<(String, Instant)>,
+    /// The last try.
+    tried: Option<LastTry>,
     /// The time at which a requested manifest starts.
     starts: Option<(String, Instant)>,
 }
@@ -59,6 +73,11 @@ pub(super) struct Generation {
 /// The reason for which a bundle does not run.
 #[derive(Debug, Error)]
 pub(super) enum BundleFailure {
+    /// The settings name no place of bundles.
+    #[error(
+        "a bundle is requested, and the setting `world` has no `bundles`: set it to their place"
+    )]
+    NoSource,
     /// The bundle was not fetched.
     #[error(transparent)]
     Fetch(#[from] FetchError),
@@ -159,28 +178,31 @@ impl Generation {
     pub(super) async fn look(
         &mut self,
         host: &HostWorld,
-        views: &Views,
+        requests: &watch::Receiver<RangeView>,
     ) -> Option<Result<Bundle, BundleFailure>> {
         if let Some((sequence, digest)) = self.last.running.clone() {
             host.set_sequence(sequence, digest);
         }
-        let from = host.settings().bundles.clone()?;
         // The view has the keys of all hosts whose names begin like the name of this host.
         let key = keys::want(host.host());
-        let want = views.want.borrow().entries.get(&key).and_then(read_record::<Want>)?;
+        let want = requests.borrow().entries.get(&key).and_then(read_record::<Want>)?;
         if want.manifest == self.last.digest {
             let rejected = self.last.rejected.clone();
             host.set_rejected(rejected.map(|why| (want.manifest.clone(), why)));
             return None;
         }
+        let is_told = self.tried.as_ref().is_some_and(|tried| tried.manifest == want.manifest);
         if let Some(why) = self.damage.clone() {
             let path = self.state_directory.join(STATE);
-            let is_told = self.tried.as_ref().is_some_and(|(tried, _)| *tried == want.manifest);
-            self.tried = Some((want.manifest, Instant::now()));
+            self.note_try(&want.manifest);
             return (!is_told).then(|| Err(BundleFailure::Damaged { path, why }));
         }
+        let Some(from) = host.settings().bundles.clone() else {
+            self.note_try(&want.manifest);
+            return (!is_told).then_some(Err(BundleFailure::NoSource));
+        };
         let now = Instant::now();
-        if self.tried.as_ref().is_some_and(|(tried, at)| *tried == want.manifest && now < *at) {
+        if is_told && self.tried.as_ref().is_some_and(|tried| now < tried.next) {
             return None;
         }
         let starts = match &self.starts {
@@ -194,15 +216,25 @@ impl Generation {
         if now < starts {
             return None;
         }
-        self.tried = Some((want.manifest.clone(), now + AGAIN));
+        let manifest = want.manifest.clone();
+        let verified = self.fetch_and_verify(host, &from, want).await;
+        // The pause begins at the end of the try.
+        self.note_try(&manifest);
+        Some(verified)
+    }
+
+    /// Fetches the requested bundle and verifies it for this host.
+    async fn fetch_and_verify(
+        &self,
+        host: &HostWorld,
+        from: &BundleSource,
+        want: Want,
+    ) -> Result<Bundle, BundleFailure> {
         let trusted = host.settings().trusted.clone().unwrap_or_else(|| TRUSTED.into());
         let (name, cluster) = (host.host().to_owned(), host.settings().cluster().to_owned());
         let last_sequence = self.last.sequence;
         let scratch = self.state_directory.join(FOLDER);
-        let bytes = match fetch_bundle(&from, &want.file, &scratch).await {
-            Ok(bytes) => bytes,
-            Err(why) => return Some(Err(why.into())),
-        };
+        let bytes = fetch_bundle(from, &want.file, &scratch).await?;
         let verified = tokio::task::spawn_blocking(move || {
             let keys = trusted_keys(&trusted)?;
             let expected = Expected {
@@ -214,7 +246,15 @@ impl Generation {
             };
             Ok(bundle::verify_bundle(&bytes, &keys, &expected)?)
         });
-        Some(verified.await.map_err(BundleFailure::Panicked).and_then(|bundle| bundle))
+        verified.await.map_err(BundleFailure::Panicked)?
+    }
+
+    /// Notes the end of a try: the pause before the next one doubles with each try of the same manifest.
+    fn note_try(&mut self, manifest: &str) {
+        let before = self.tried.take().filter(|tried| tried.manifest == manifest);
+        let pause = before.map_or(AGAIN, |tried| (tried.pause * 2).min(LONGEST_PAUSE));
+        let next = Instant::now() + pause;
+        self.tried = Some(LastTry { manifest: manifest.to_owned(), pause, next });
     }
 
     /// Unpacks a bundle and reloads the graph. A rejected graph changes nothing: the last one continues.
@@ -285,7 +325,7 @@ impl Generation {
 impl Generation {
     /// Returns the manifest that was tried last.
     pub(super) fn tried_manifest(&self) -> String {
-        self.tried.as_ref().map(|(manifest, _)| manifest.clone()).unwrap_or_default()
+        self.tried.as_ref().map(|tried| tried.manifest.clone()).unwrap_or_default()
     }
 
     /// Removes old unpacked bundles.

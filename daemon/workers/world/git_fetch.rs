@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use steadfast_resources::host::{Command, git_command};
+use steadfast_resources::host::{Command, End, git_command};
 use steadfast_resources::{Failure, Host};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
@@ -17,6 +17,13 @@ const PATIENCE: Duration = Duration::from_mins(2);
 /// The largest file that a call of git may write: a server without partial clones sends all bundles of the branch.
 const MAX_WRITTEN_BYTES: u64 = 8 * MAX_BUNDLE_BYTES;
 
+/// Lines of git that say nothing about the cause.
+const GENERAL_ADVICE: [&str; 3] = [
+    "Please make sure you have the correct access rights",
+    "and the repository exists.",
+    "fatal: Could not read from remote repository.",
+];
+
 /// The reason for which a file was not fetched.
 #[derive(Debug, Error)]
 #[error("{repository}: {why}")]
@@ -25,8 +32,24 @@ pub(super) struct GitFetchError {
     why: String,
 }
 
-/// Fetches a file at the top of a branch or tag. Returns its path below `scratch`, to be removed with
-/// [`remove_fetched`].
+/// A fetched file. Its folder is removed with this value, and so is that of a fetch that fails or is cut off.
+pub(super) struct FetchedFile {
+    pub(super) path: PathBuf,
+    _folder: ScratchFolder,
+}
+
+/// A folder that exists as long as this value.
+struct ScratchFolder(PathBuf);
+
+impl Drop for ScratchFolder {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+            tracing::debug!(%error, "a fetched repository was not removed");
+        }
+    }
+}
+
+/// Fetches a file at the top of a branch or tag into a folder below `scratch`.
 ///
 /// # Errors
 /// [`GitFetchError`] if git is missing, if the repository cannot be read in time, or if it has no such reference or
@@ -35,7 +58,7 @@ pub(super) async fn fetch_from_git(
     (repository, reference): (&str, &str),
     file: &str,
     scratch: &Path,
-) -> Result<PathBuf, GitFetchError> {
+) -> Result<FetchedFile, GitFetchError> {
     let failed = |why: String| GitFetchError { repository: repository.to_owned(), why };
     let folder = scratch.join("git");
     let tree = folder.join("repository.git").display().to_string();
@@ -45,6 +68,7 @@ pub(super) async fn fetch_from_git(
     made.map_err(io::Error::from)
         .flatten()
         .map_err(|error| failed(format!("{}: {error}", folder.display())))?;
+    let removed = ScratchFolder(folder.clone());
     let fetch =
         ["fetch", "-q", "--depth=1", "--no-tags", "--filter=blob:none", "origin", reference];
     let calls: [&[&str]; 3] = [
@@ -58,14 +82,7 @@ pub(super) async fn fetch_from_git(
     let blob = format!("FETCH_HEAD:{file}");
     let read = git_command(Some(&tree), &["cat-file", "blob", &blob], scratch);
     run(bounded(written_to(read, &fetched))).await.map_err(failed)?;
-    Ok(fetched)
-}
-
-/// Removes what was fetched.
-pub(super) fn remove_fetched(scratch: &Path) {
-    if let Err(error) = std::fs::remove_dir_all(scratch.join("git")) {
-        tracing::debug!(%error, "a fetched repository was not removed");
-    }
+    Ok(FetchedFile { path: fetched, _folder: removed })
 }
 
 /// Makes an empty folder: nothing of an earlier fetch is used.
@@ -95,12 +112,28 @@ fn written_to(command: Command, path: &Path) -> Command {
 
 /// Runs a call of git. The call ends with the future.
 async fn run(command: Command) -> Result<(), String> {
-    let command = Command { timeout: Some(PATIENCE), ..command };
+    let mut command = Command { timeout: Some(PATIENCE), ..command };
+    // A silent server ends git by itself, also after a crash of this program.
+    let options = [
+        ("GIT_HTTP_LOW_SPEED_LIMIT", "1000"),
+        ("GIT_HTTP_LOW_SPEED_TIME", "30"),
+        ("GIT_SSH_COMMAND", "ssh -oBatchMode=yes -oConnectTimeout=15 -oServerAliveInterval=10"),
+    ];
+    command.env.extend(options.map(|(name, value)| (name.to_owned(), value.into())));
     let finished = Host::default().query(&command, &CancellationToken::new()).await;
     let finished = finished.map_err(|failure: Failure| failure.to_string())?;
     if finished.is_success() {
         return Ok(());
     }
-    let said = finished.stderr.last_lines(3).join("; ");
-    if said.is_empty() { Err(format!("git ended with {:?}", finished.end)) } else { Err(said) }
+    let said: Vec<String> = finished.stderr.last_lines(12);
+    let said: Vec<&str> = said
+        .iter()
+        .map(|line| line.trim())
+        .filter(|line| !line.is_empty() && !GENERAL_ADVICE.contains(line))
+        .collect();
+    match said.as_slice() {
+        _ if finished.end == End::TimedOut => Err("no complete answer within 2 min".to_owned()),
+        [] => Err(format!("git ended with {:?}", finished.end)),
+        said => Err(said.join("; ")),
+    }
 }

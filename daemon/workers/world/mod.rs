@@ -8,6 +8,7 @@
 //! (bundles), `bundle_source`, `download`, `git_fetch`, `direct` (one-shot commands).
 
 mod bundle_source;
+mod bundles;
 mod collection;
 mod connection;
 mod direct;
@@ -42,6 +43,7 @@ use offered_exports::OfferedExports;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 /// The interval of looks at the hosts that export resources.
@@ -91,7 +93,8 @@ async fn work(parts: &Arc<WorldParts>, life: &WorkerContext) -> Result<(), Failu
     let mut permits = tickets::PermitTeller::new(parts, life);
     let mut collection = collection::read(&parts.state_directory);
     let mut offered = OfferedExports::new(&collection::exports(&collection));
-    let mut generation = generation::Generation::new(&parts.state_directory);
+    let mut bundles = JoinSet::new();
+    bundles.spawn(bundles::run_bundles(Arc::clone(parts), views.want.clone()));
     let mut wanted = host.wanted();
     let mut drivers = parts.requests.drivers();
     let mut stale_told = false;
@@ -136,7 +139,6 @@ async fn work(parts: &Arc<WorldParts>, life: &WorkerContext) -> Result<(), Failu
             let of_host = (host.as_ref(), lease.id());
             permits.update((world.as_ref(), &mut tickets), of_host, requests, &views).await;
         }
-        permits.during(look_for_bundle(parts, &mut generation, &views)).await;
         tokio::select! {
             () = permits.expired() => permits.revoke(),
             () = host_world::any_changed(&mut views) => {}
@@ -147,6 +149,10 @@ async fn work(parts: &Arc<WorldParts>, life: &WorkerContext) -> Result<(), Failu
             }
             () = tokio::time::sleep_until(lease.due()), if is_writable => {}
             () = offered.due() => {}
+            Some(ended) = bundles.join_next() => {
+                let why = ended.err().map_or_else(|| "ended".to_owned(), |error| error.to_string());
+                return Err(Failure::again(format!("the task of the bundles: {why}")));
+            }
             _ = status.tick() => {
                 if let Some(id) = lease.id().filter(|_| is_writable) {
                     let known = permits.during(publisher::ask_status(parts)).await;
@@ -168,8 +174,9 @@ fn follow_exports(
     let takes_all = parts.world.take_all();
     let has_changed =
         collection::update(collection, selectors.clone(), (&parts.world, views), takes_all);
-    if has_changed || takes_all || offered.is_due() {
-        let selectors = selectors.as_deref().unwrap_or_default();
+    let is_known = views.exports.borrow().is_believed();
+    let selectors = selectors.as_deref().unwrap_or_default();
+    if has_changed || takes_all || offered.needs_update(is_known, selectors) {
         let known = collection::exports(collection);
         let of = (selectors, parts.world.host());
         if let Some(exports) = offered.update(&known, of, takes_all) {
@@ -210,22 +217,4 @@ fn report_world_reach(parts: &WorldParts, stale: Option<&(String, u64)>, is_told
     };
     tracing::info!(event = "world", "{reason}");
     parts.publisher.publish(NewEvent::new(EventKind::World(Reason { reason }), level));
-}
-
-/// Runs a requested bundle if one is due, or reports its rejection.
-async fn look_for_bundle(
-    parts: &Arc<WorldParts>,
-    generation: &mut generation::Generation,
-    views: &host_world::Views,
-) {
-    let Some(bundle) = generation.look(&parts.world, views).await else { return };
-    if let Err(why) = generation.run_bundle(parts, &parts.world, bundle).await {
-        let why = why.to_string();
-        tracing::error!(event = "bundle", "the bundle was rejected: {why}");
-        parts.publisher.publish(NewEvent::new(
-            EventKind::Bundle(Reason { reason: why.clone() }),
-            Level::Error,
-        ));
-        parts.world.set_rejected(Some((generation.tried_manifest(), why)));
-    }
 }

@@ -17,9 +17,19 @@ type Key = (String, String, String, String);
 #[derive(Debug, Default)]
 pub(super) struct OfferedExports {
     offered: BTreeMap<Key, CollectedExport>,
-    /// The changes that wait, each with the time at which it is offered.
-    waiting: BTreeMap<Key, Instant>,
+    /// The changes that wait.
+    waiting: BTreeMap<Key, WaitingChange>,
+    /// The collections of the last update: a changed splay counts for the changes that wait.
+    selectors: Vec<CollectionSelector>,
     has_begun: bool,
+}
+
+/// A change that waits.
+#[derive(Clone, Copy, Debug)]
+struct WaitingChange {
+    since: Instant,
+    /// The time at which the change is offered.
+    due: Instant,
 }
 
 impl OfferedExports {
@@ -30,12 +40,15 @@ impl OfferedExports {
 
     /// Returns the time at which the next waiting change is offered.
     fn next(&self) -> Option<Instant> {
-        self.waiting.values().min().copied()
+        self.waiting.values().map(|change| change.due).min()
     }
 
-    /// Returns true if a waiting change is due.
-    pub(super) fn is_due(&self) -> bool {
-        self.next().is_some_and(|at| at <= Instant::now())
+    /// Returns true if an update is needed although no export has changed: a waiting change is due, a collection waits
+    /// for another time, or the exports are known for the first time in this session.
+    pub(super) fn needs_update(&self, is_known: bool, selectors: &[CollectionSelector]) -> bool {
+        let is_due = self.next().is_some_and(|at| at <= Instant::now());
+        let waits_anew = !self.waiting.is_empty() && *self.selectors != *selectors;
+        is_due || waits_anew || (is_known && !self.has_begun)
     }
 
     /// Waits until a waiting change is due; for ever if none waits.
@@ -67,16 +80,16 @@ impl OfferedExports {
         let mut waiting = BTreeMap::new();
         let mut has_due = false;
         for key in changed {
-            let splay = splay_of(key, selectors);
-            let since = || now + host_delay(host, splay);
-            let at = self.waiting.get(key).copied().unwrap_or_else(since);
-            if is_first || all_at_once || at <= now {
+            let since = self.waiting.get(key).map_or(now, |change| change.since);
+            let due = since + host_delay(host, splay_of(key, selectors));
+            if is_first || all_at_once || due <= now {
                 has_due = true;
             } else {
-                waiting.insert(key.clone(), at);
+                waiting.insert(key.clone(), WaitingChange { since, due });
             }
         }
         self.waiting = waiting;
+        self.selectors = selectors.to_vec();
         if !has_due {
             return None;
         }
@@ -153,6 +166,27 @@ mod tests {
         let all = Some(vec!["file 2".to_owned(), "line 2".to_owned()]);
         assert_eq!(texts(offered.update(&third, of, false)), all);
         assert_eq!(offered.next(), None);
+    }
+
+    /// The first exports of a session are those of its first view, also if nothing has changed since the last session;
+    /// a changed splay counts for a change that waits.
+    #[tokio::test(start_paused = true)]
+    async fn a_session_begins_with_its_first_view() {
+        let selectors = selectors();
+        let of = (selectors.as_slice(), "web1");
+        let first = [export("a", "line", "1")];
+        let mut offered = OfferedExports::new(&first);
+        assert!(!offered.needs_update(false, &selectors), "nothing is known yet");
+        assert!(offered.needs_update(true, &selectors));
+        assert_eq!(texts(offered.update(&first, of, false)), None);
+        assert!(!offered.needs_update(true, &selectors));
+        let second = [export("a", "line", "2")];
+        assert_eq!(texts(offered.update(&second, of, false)), None, "the change waits");
+        let none: Vec<_> =
+            selectors.iter().map(|it| CollectionSelector { splay: 0, ..it.clone() }).collect();
+        assert!(offered.needs_update(true, &none));
+        let changed = Some(vec!["line 2".to_owned()]);
+        assert_eq!(texts(offered.update(&second, (&none, "web1"), false)), changed);
     }
 
     /// A change that is taken back while it waits is none.

@@ -34,13 +34,15 @@ impl BundleSource {
     /// });
     /// ```
     pub fn parse(text: &str, base: &Path) -> Result<Self, (&'static str, &'static str)> {
-        if text.starts_with("https://") {
+        if let Some(rest) = text.strip_prefix("https://") {
+            refuse_secrets(rest, "https")?;
             return Ok(Self::Https(text.trim_end_matches('/').to_owned()));
         }
         if let Some(address) = text.strip_prefix("git+") {
             return parse_git(address);
         }
-        if text.contains("://") {
+        let is_remote_path = text.split_once(':').is_some_and(|(host, _)| !host.contains('/'));
+        if text.contains("://") || is_remote_path {
             let what = "`bundles` should be a folder, an https:// address, or a git repository";
             return Err((
                 what,
@@ -49,6 +51,19 @@ impl BundleSource {
         }
         Ok(Self::Folder(base.join(text)))
     }
+}
+
+/// Refuses an address with a password or a token: messages, logs and the world show it. With ssh an account is none.
+fn refuse_secrets(rest: &str, transport: &str) -> Result<(), (&'static str, &'static str)> {
+    let host = rest.split('/').next().unwrap_or_default();
+    let account = host.rsplit_once('@').map(|(account, _)| account);
+    let is_secret = account.is_some_and(|it| transport != "ssh" || it.contains([':', '%']));
+    if is_secret || rest.contains('?') {
+        let what =
+            "the address of `bundles` contains an account or a token, which messages would show";
+        return Err((what, "use a key of ssh, or a credential helper in /etc/gitconfig"));
+    }
+    Ok(())
 }
 
 /// Reads the address of a git repository with an optional branch.
@@ -60,16 +75,16 @@ fn parse_git(address: &str) -> Result<BundleSource, (&'static str, &'static str)
             "a git repository of `bundles` should be git+https://, git+ssh:// or git+file://";
         return Err((what, "for example git+https://git.example.org/bundles.git#main"));
     }
-    let host = repository.split("://").nth(1).and_then(|rest| rest.split('/').next());
-    let has_password = host
-        .and_then(|host| host.rsplit_once('@'))
-        .is_some_and(|(account, _)| account.contains(':'));
-    if has_password {
-        let what = "the address of the git repository of `bundles` contains a password";
-        return Err((what, "use a key of ssh, or a credential helper in /etc/gitconfig"));
+    let rest = repository.split_once("://").map_or("", |(_, rest)| rest);
+    refuse_secrets(rest, transport)?;
+    let path = rest.split_once('/').map_or("", |(_, path)| path);
+    if path.is_empty() || (transport == "file" && !rest.starts_with('/')) {
+        let what = "the address of the git repository of `bundles` names no repository";
+        return Err((what, "for example git+https://git.example.org/bundles.git#main"));
     }
     let is_safe = !reference.is_empty()
         && !reference.starts_with('-')
+        && !reference.contains("..")
         && !reference.contains([' ', ':', '^', '~', '*', '?', '[', '\\'])
         && !reference.chars().any(char::is_control);
     if !is_safe {
@@ -85,13 +100,30 @@ mod tests {
     use super::BundleSource;
 
     #[test]
+    fn an_account_of_ssh_is_no_secret() {
+        let source = BundleSource::parse("git+ssh://git@host/b.git", "/".as_ref()).unwrap();
+        let (repository, reference) = ("ssh://git@host/b.git".to_owned(), "HEAD".to_owned());
+        assert_eq!(source, BundleSource::Git { repository, reference });
+    }
+
+    #[test]
     fn wrong_sources_are_refused() {
         for (text, words) in [
             ("http://a/b", "should be a folder"),
             ("git+http://a/b", "should be git+https://"),
             ("git+/srv/b.git", "should be git+https://"),
             ("git+ext::sh -c x", "should be git+https://"),
-            ("git+https://u:p@a/b", "contains a password"),
+            ("git+https://u:p@a/b", "contains an account"),
+            ("git+https://token@a/b", "contains an account"),
+            ("git+https://a/b?private_token=x", "contains an account"),
+            ("git+ssh://git%3Ap@a/b", "contains an account"),
+            ("https://u:p@a/b", "contains an account"),
+            ("https://a/b?token=x", "contains an account"),
+            ("git@github.com:a/b", "should be a folder"),
+            ("git+https://", "names no repository"),
+            ("git+https://a", "names no repository"),
+            ("git+file://relative/x", "names no repository"),
+            ("git+https://a/b#x..y", "no name of a branch"),
             ("git+https://a/b#--upload-pack=x", "no name of a branch"),
             ("git+https://a/b#a:b", "no name of a branch"),
             ("git+https://a/b#", "no name of a branch"),

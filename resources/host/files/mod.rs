@@ -32,7 +32,7 @@ pub use paths::protected_paths::{is_protected_path, is_purgeable};
 pub use paths::tree_walk::{DirWalk, Entered};
 pub use prior_state::enclosure::RestoredDirectories;
 pub use prior_state::record::{Noted, PendingNote, denies_others};
-pub use takeover::other_users::own_gid;
+pub use takeover::other_users::{grants_group_more, own_gid};
 
 use crate::failure::Failure;
 pub(crate) use crate::host::kernel::Mounts;

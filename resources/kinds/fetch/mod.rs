@@ -6,7 +6,8 @@ use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::files::{
-    AccountKind, Attributes, Content, Draft, EntryStat, Fault, Files, SET_ID, denies_others, said,
+    AccountKind, Attributes, Content, Draft, EntryStat, Fault, Files, SET_ID, denies_others,
+    grants_group_more, said,
 };
 use crate::kind::{
     FieldMode, FieldRole, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value,
@@ -227,6 +228,10 @@ impl Fetched {
             let declared = self.declared.over(files, base, seen.as_ref())?;
             // With its set-id bits: a later step could not tell the inode from one that another user has moved there.
             let mode = declared.mode.unwrap_or(base);
+            let after = declared.owner.or_else(|| seen.map(|seen| seen.uid));
+            let is_strangers_group =
+                grants_group_more(mode) && files.is_in_strangers_directory(&spot, after)?;
+            let kept_group = kept_group.filter(|_| !is_strangers_group);
             let draft = Draft {
                 content: &content,
                 owner: declared.owner.or_else(|| seen.map(|seen| seen.uid)),

@@ -86,6 +86,8 @@ pub(crate) struct TextEdit {
     pub(crate) warnings: Vec<Invalid>,
     /// The declared owner of the file, by name or number, if another resource declares one.
     pub(crate) file_owner: Option<String>,
+    /// True if the edit writes the part; false if it removes it.
+    pub(crate) writes: bool,
     /// The declared values that other resources can receive.
     pub(crate) sent: Sent,
 }
@@ -117,6 +119,7 @@ impl TextEdit {
             removal: None,
             warnings,
             file_owner: None,
+            writes: true,
             sent,
         }
     }

@@ -279,7 +279,7 @@ impl Together {
             return Err(Fault::refused(Files::no_directory(&edit.path)));
         };
         files.guard_file(&spot, None)?;
-        if self.0.iter().any(|edit| edit.editor.is_secret()) {
+        if self.0.iter().any(|edit| edit.writes && edit.editor.is_secret()) {
             let owner = self.0.iter().find_map(|edit| edit.file_owner.as_ref());
             let number = |text: &String| files.accounts().number(AccountKind::User, text);
             let owner = owner.map(number).transpose().map_err(Fault::refused)?;

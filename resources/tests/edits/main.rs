@@ -356,3 +356,36 @@ fn a_secret_is_written_only_into_a_file_of_the_declared_owner() {
     assert!(std::fs::read_to_string(&path).unwrap().contains("hunter2"));
     assert_eq!((support::owner(&path), mode(&path)), ((5, 5), 0o600));
 }
+
+/// A secret is written into no file that all users may read, whoever owns it, nor into one that a stranger can have put
+/// into a sticky directory.
+#[test]
+fn a_secret_is_written_only_into_a_closed_file() {
+    use std::os::unix::fs::chown;
+    support::demand_root();
+    let (host, folder) = (Host::default(), scratch());
+    let own = folder.path().join("own");
+    std::fs::write(&own, "k: 1\n").unwrap();
+    support::chmod(&own, 0o644);
+    let edit = |path: &Path| with_secret("yaml", path, &[("key", "k")], "value");
+    assert!(refused(&host, &edit(&own)).contains("all users may read it"));
+    support::chmod(&own, 0o640);
+    made(&host, &edit(&own));
+    let sticky = folder.path().join("sticky");
+    std::fs::create_dir(&sticky).unwrap();
+    support::chmod(&sticky, 0o1777);
+    let theirs = sticky.join("f");
+    std::fs::write(&theirs, "k: 1\n").unwrap();
+    chown(&theirs, Some(5), Some(5)).unwrap();
+    support::chmod(&theirs, 0o600);
+    assert!(refused(&host, &edit(&theirs)).contains("others can have put it there"));
+    // The group of a user in the directory of that user.
+    let home = folder.path().join("home");
+    std::fs::create_dir(&home).unwrap();
+    chown(&home, Some(5), Some(5)).unwrap();
+    let grouped = home.join("f");
+    std::fs::write(&grouped, "k: 1\n").unwrap();
+    chown(&grouped, Some(0), Some(5)).unwrap();
+    support::chmod(&grouped, 0o640);
+    assert!(refused(&host, &edit(&grouped)).contains("the group of another user"));
+}

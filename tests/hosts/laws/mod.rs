@@ -293,8 +293,8 @@ fn an_undo_restores_the_state_before() {
 /// test machine that compiles needs more.
 fn limit(case: &Case) -> Duration {
     match case.repair {
-        Repair::Event => Duration::from_secs(3),
-        Repair::Transaction => Duration::from_secs(20),
+        Repair::Event => Duration::from_secs(10),
+        Repair::Transaction => Duration::from_secs(90),
     }
 }
 

@@ -66,12 +66,16 @@ fn make(site: &Site, content: &str, sequence: &str, more: &[&str]) -> String {
     output
 }
 
+/// Returns the block of commands of the guide that contains a text.
+fn block_of_the_guide(text: &str) -> String {
+    let page = std::fs::read_to_string("docs/guide/many-hosts.md").unwrap();
+    let mut blocks = page.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
+    blocks.find(|block| block.contains(text)).expect("a block of the page").to_owned()
+}
+
 /// Returns the commands of the guide that make a key, and those that deploy a bundle.
 fn commands_of_the_guide() -> (String, String) {
-    let page = std::fs::read_to_string("docs/guide/many-hosts.md").unwrap();
-    let blocks = page.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
-    let block = blocks.into_iter().find(|block| block.contains("steadfast deploy"));
-    let block = block.expect("the commands of the page");
+    let block = block_of_the_guide("steadfast deploy");
     let (key, deploy) = block.split_once("\n\n").expect("two parts");
     (key.to_owned(), deploy.to_owned())
 }
@@ -223,6 +227,21 @@ fn a_failed_canary_stops_the_deploy() {
     assert_eq!(code, 1, "{text}");
     assert!(text.contains("a has failed") && !text.contains("wave 2"), "{text}");
     assert_eq!(site.read("target"), "bad\n");
+}
+
+/// The commands of docs/guide/many-hosts.md make the first graph of a host that runs bundles.
+#[test]
+fn the_commands_of_the_guide_make_a_first_graph() {
+    let mut site = Site::with_file();
+    let state = site.path("a/state").display().to_string();
+    std::fs::create_dir(site.path("a")).unwrap();
+    let commands = block_of_the_guide("install -d");
+    run_commands(&site, &commands.replace("/var/lib/steadfast", &state));
+    site.settings("a", "state/bundles/current");
+    site.start("a");
+    site.wait_until("the first graph is converged", || {
+        site.ask("a", &["fleet"]).1.contains("1 of 1 hosts converged")
+    });
 }
 
 /// Each attack on a bundle is rejected by the host, and nothing of it runs.
@@ -412,4 +431,53 @@ fn a_bundle_comes_from_git() {
     assert_eq!(code, 1, "{text}");
     assert!(text.contains("prod"), "{text}");
     assert_eq!(site.read("target"), "one\n");
+}
+
+/// A server of bundles that never answers delays neither the lease of the host nor its values.
+#[test]
+fn a_silent_server_of_bundles_delays_nothing_else() {
+    let mut site = site_of(&["a"], "state/bundles/current");
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = server.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let mut open = Vec::new();
+        while let Ok((stream, _)) = server.accept() {
+            open.push(stream);
+        }
+    });
+    let settings = site.path("a/steadfast.yaml");
+    let text = std::fs::read_to_string(&settings).unwrap();
+    let folder = format!("{}/bundles", site.path("").display().to_string().trim_end_matches('/'));
+    std::fs::write(&settings, text.replace(&folder, &format!("https://127.0.0.1:{port}/b")))
+        .unwrap();
+    site.kill("a");
+    let value = |text: &str| {
+        format!("graph: g\nresources:\n  kv: [{{name: k, key: release, value: {text}}}]\n")
+    };
+    site.graph("b", &value("one"));
+    site.write(
+        "a/state/bundles/first/site.yaml",
+        "graph: first\nresources:\n  file:\n  - {name: f, path: $DIR/f, recv: {content: {world: release}}}\n"
+            .replace("$DIR", &site.path("a").display().to_string())
+            .as_str(),
+    );
+    site.start("a");
+    site.start("b");
+    site.wait_for_file("a/f", "one");
+    let bundle = make(&site, "x", "10", &[]);
+    std::thread::scope(|scope| {
+        let deploy =
+            scope.spawn(|| site.ask("b", &["deploy", &bundle, "--hosts", "a", "--timeout", "45s"]));
+        site.wait_until("the bundle is requested", || {
+            !site.ask("b", &["world", "list", "want/"]).1.is_empty()
+        });
+        std::thread::sleep(std::time::Duration::from_secs(3));
+        site.graph("b", &value("two"));
+        let begun = std::time::Instant::now();
+        site.wait_for_file("a/f", "two");
+        assert!(begun.elapsed() < std::time::Duration::from_secs(60), "the fetch takes 2 min");
+        assert_eq!(deploy.join().unwrap().0, 1);
+        let fleet = site.ask("b", &["fleet"]).1;
+        assert!(!fleet.contains("a: lost"), "{fleet}");
+    });
 }

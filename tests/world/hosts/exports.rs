@@ -218,4 +218,13 @@ fn a_splay_delays_changes_of_a_collection() {
     site.wait_until("the change is taken over", || {
         site.read("c/known_hosts").contains("a ssh-ed25519 two")
     });
+    // Also the first change after a start waits.
+    site.kill("c");
+    site.start("c");
+    site.wait_until("the world is known", || {
+        site.ask_daemon("c", &["workers"]).1.contains("host c: up to date")
+    });
+    site.graph("a", &exporter("three"));
+    site.wait_for_file("c/banners/banner-a", "three");
+    assert!(!site.read("c/known_hosts").contains("three"));
 }

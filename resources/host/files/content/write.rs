@@ -110,7 +110,7 @@ impl Files {
         let keeping = self.keeping(spot, draft, old)?;
         let group = match draft.group {
             Some(group) => Some(group),
-            None => self.group_of_new(spot, draft.owner)?,
+            None => self.group_of_new(spot, (draft.owner, draft.mode))?,
         };
         let draft = &Draft { group, ..*draft };
         // Before its validation, no content is written into the old file, so a fault here is final.

@@ -100,13 +100,14 @@ impl Files {
             None => !self.is_strangers(&found) || own == Some(found.uid),
         };
         let is_declared = found.mode & ENTERED_BY_OTHERS == 0 && is_owners;
-        let is_theirs = self.is_strangers(&found) && owner != Some(found.uid);
+        let is_theirs = owner.is_some_and(|uid| uid != found.uid) && self.is_strangers(&found);
         let is_movable = || spot.is_movable_above(levels, owner.unwrap_or(0));
         if is_declared || !(is_theirs || is_movable()?) {
             return Ok(());
         }
         let why = "a directory above is not the declared one, or not closed to others yet";
-        Err(Fault::refused(said("change", spot.path(), why).hint(HINT)))
+        let hint = if owner.is_none() { UNOWNED } else { HINT };
+        Err(Fault::refused(said("change", spot.path(), why).hint(hint)))
     }
 
     /// Rejects the restoration of an object in a directory that took the place of the recorded one: the directory
@@ -146,6 +147,7 @@ impl Files {
     }
 }
 
+const UNOWNED: &str = "declare the `owner` of the directory above that the graph closes";
 const HINT: &str = "check owner and mode of the directories above, and try again";
 
 /// The directories above an entry, from its own directory to the root, through descriptors.

@@ -11,7 +11,7 @@ use crate::host::files::paths::entry::{Entry, EntryStat};
 use crate::host::files::paths::safe_path::{has_acl, open_way};
 use crate::host::files::takeover::made_mark::{is_marked_on, mark_path};
 use crate::host::files::takeover::other_users::is_shut;
-use crate::host::files::{Files, denies_others};
+use crate::host::files::{Files, denies_others, grants_group_more, own_gid};
 use crate::host::kernel::{Entries, openat, statat};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -72,27 +72,31 @@ impl Files {
         }
     }
 
-    /// Rejects an edit that writes a secret into the file of a user other than the declared owner, into one that all
-    /// users may read, and into one that others can have put there: they would read the secret. The owner of the
-    /// directory has a file there in the usual case.
+    /// Rejects an edit that writes a secret into a file that other users can read: one that all users or a stranger's
+    /// group may read, that of a user other than the declared owner, and that of a user in a directory where others can
+    /// have put it. The owner of the directory has a file there in the usual case.
     pub fn guard_secret_edit(
         &self,
         spot: &Entry<'_>,
         found: Option<&EntryStat>,
         owner: Option<u32>,
     ) -> Result<(), Fault> {
-        let Some(found) = found.filter(|found| self.is_root() && self.is_strangers(found)) else {
-            return Ok(());
-        };
-        let (why, hint) = if owner.is_some_and(|uid| uid != found.uid) {
+        let Some(found) = found.filter(|_| self.is_root()) else { return Ok(()) };
+        let is_strangers = self.is_strangers(found);
+        let (why, hint) = if is_strangers && owner.is_some_and(|uid| uid != found.uid) {
             ("it belongs to another user", "declare it as a `file` with this `owner`, or remove it")
-        } else if self.is_movable_by_others(spot, found)? {
+        } else if is_strangers && !self.is_closed_place(spot, Some(found.uid))? {
             (
                 "it belongs to another user, and others can have put it there",
                 "make root, or its owner, the owner of the directory, or remove the file",
             )
         } else if !denies_others(found.mode) {
-            ("all users may read it", "declare it as a `file` with mode: 0600")
+            ("all users may read it", "declare it as a `file` with mode: 0600, or 0640 and a group")
+        } else if grants_group_more(found.mode)
+            && found.gid != own_gid()
+            && self.is_in_strangers_directory(spot, Some(found.uid))?
+        {
+            ("the group of another user may read it", "declare it as a `file` with its `group`")
         } else {
             return Ok(());
         };

@@ -123,6 +123,15 @@ impl Files {
         self.is_private(&spot.directory, None)
     }
 
+    /// Returns true if only root, this process's user and this owner can put an object at this name.
+    pub(in crate::host::files) fn is_closed_place(
+        &self,
+        spot: &Entry<'_>,
+        owner: Option<u32>,
+    ) -> Result<bool, Fault> {
+        self.is_private(&spot.directory, owner)
+    }
+
     /// Returns true if only root, this process's user and the given owner can change the entries of a directory,
     /// by its owner, mode and access list.
     fn is_private(&self, directory: &OwnedFd, owner: Option<u32>) -> Result<bool, Fault> {
@@ -151,15 +160,26 @@ impl Files {
         Ok(self.believes(spot.directory_seen()?.uid, owner))
     }
 
-    /// Returns the group of a new object if none is declared and a stranger's directory would choose the group.
+    /// Returns the group of a new object if none is declared and a stranger's directory would choose the group, or if a
+    /// directory would choose a group that can write a program with a set-user-ID bit.
     pub(in crate::host::files) fn group_of_new(
         &self,
         spot: &Entry<'_>,
-        owner: Option<u32>,
+        (owner, mode): (Option<u32>, u32),
     ) -> Result<Option<u32>, Fault> {
-        let above = spot.directory_seen()?;
-        let is_chosen_by_stranger = above.mode & 0o2000 != 0 && !self.believes(above.uid, owner);
-        Ok(is_chosen_by_stranger.then(own_gid))
+        let is_shared_program = mode & 0o4020 == 0o4020;
+        let is_chosen = spot.directory_seen()?.mode & 0o2000 != 0
+            && (is_shared_program || self.is_in_strangers_directory(spot, owner)?);
+        Ok(is_chosen.then(own_gid))
+    }
+
+    /// Returns true if the directory of an object belongs to a stranger who is not this owner.
+    pub fn is_in_strangers_directory(
+        &self,
+        spot: &Entry<'_>,
+        owner: Option<u32>,
+    ) -> Result<bool, Fault> {
+        Ok(self.is_root() && !self.believes(spot.directory_seen()?.uid, owner))
     }
 
     pub(in crate::host::files) fn keeping(
@@ -454,6 +474,12 @@ impl Files {
 #[must_use]
 pub fn own_gid() -> u32 {
     rustix::process::getegid().as_raw()
+}
+
+/// Returns true if a mode gives the group a right that others do not have.
+#[must_use]
+pub const fn grants_group_more(mode: u32) -> bool {
+    (mode >> 3) & !mode & 0o007 != 0
 }
 
 /// Returns true if others may not read, or not enter, the object.

@@ -1,6 +1,8 @@
 //! The final owner, group and mode of an existing object, from its declaration, its source and its present state.
 
-use crate::host::files::{Attributes, Content, EntryStat, Fault, SET_ID, denies_others, own_gid};
+use crate::host::files::{
+    Attributes, Content, EntryStat, Fault, SET_ID, denies_others, grants_group_more, own_gid,
+};
 use crate::kinds::file::Shape;
 use crate::kinds::file::check::compare::{Look, Want};
 use crate::kinds::file::declare::content::Body;
@@ -8,6 +10,9 @@ use rustix::fs::FileType;
 
 /// The rights of others to read and enter a directory.
 const ENTERED_BY_OTHERS: u32 = 0o005;
+
+/// The set-group-ID bit: new objects in such a directory get its group.
+const SET_GID: u32 = 0o2000;
 
 /// The final attributes of an existing object.
 pub(in crate::kinds::file) struct End {
@@ -89,12 +94,17 @@ impl Look<'_> {
                 base &= !SET_ID;
             }
         }
-        let base = if is_narrow { base & 0o700 } else { base };
-        // A group that nobody declares gets no right from a stranger that others do not have.
-        let after = self.file.mode_over(base, seen.kind == FileType::Directory);
-        let is_more = (after >> 3) & !after & 0o007 != 0;
-        if is_more && declared.group.is_none() && self.files.leaves_stranger(seen, declared.owner) {
-            declared.group = Some(own_gid());
+        let mut base = if is_narrow { base & 0o700 } else { base };
+        if declared.group.is_none() && self.is_strangers_group(seen, declared.owner)? {
+            let is_directory = seen.kind == FileType::Directory;
+            // New objects in a directory with the bit would get the group.
+            let passed_on = if is_directory { SET_GID } else { 0 };
+            let declared_bit = self.file.mode_over(base & !passed_on, is_directory) & passed_on;
+            if declared_bit != 0 || grants_group_more(self.file.mode_over(base, is_directory)) {
+                declared.group = Some(own_gid());
+            } else {
+                base &= !passed_on;
+            }
         }
         Ok(End { declared, base, keeps_group })
     }
@@ -121,6 +131,15 @@ impl Look<'_> {
     fn is_closed(&self, content: &Content<'_>) -> bool {
         let declared = self.file.mode_over(self.file.creation_mode(Some(content)), false);
         content.denies_others() || (self.file.mode.is_some() && denies_others(declared))
+    }
+
+    /// Returns true if a stranger can have chosen the group of the object, which changes hands or lies in the directory
+    /// of another user: without a declaration this group gets no right that others do not have.
+    fn is_strangers_group(&self, seen: &EntryStat, owner: Option<u32>) -> Result<bool, Fault> {
+        let after = owner.or(Some(seen.uid));
+        Ok(seen.gid != own_gid()
+            && (self.files.leaves_stranger(seen, owner)
+                || self.files.is_in_strangers_directory(self.spot, after)?))
     }
 
     /// Returns true if the declared mode gives set-id bits: who can change the file gets the rights of its owner or

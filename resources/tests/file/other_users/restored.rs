@@ -181,4 +181,11 @@ fn a_file_is_made_below_no_closed_directory_of_a_stranger() {
     let words = refused(&host, &below(&[("content", "x"), ("mode", "0644")]));
     assert!(words.contains("is not the declared one") && names(&private).is_empty(), "{words}");
     made(&host, &below(&[("content", "x"), ("owner", "nobody")]));
+    // Nobody else can have put a directory into one of root's.
+    let service = dir.path().join("service");
+    make_directory(&service, (STRANGER, 0o700));
+    let directory = file(crate::other_users::takeover::slash(&service), &[("mode", "0700")]);
+    let closed = directory.footprint().closed_directory.unwrap();
+    let content = file(service.join("f"), &[("content", "x")]);
+    made(&host, &content.with_closed_directory(closed).unwrap());
 }
