@@ -4,8 +4,8 @@
 //! knew last, and only a grant waits for an answer.
 //!
 //! Reading order: `connection` (the back end of the settings), `host_world` (what kinds see), this file (the worker),
-//! `collection` and `offered_exports` (exports of other hosts), `tickets` (permits), `publisher` (status), `generation`
-//! (bundles), `bundle_source`, `download`, `git_fetch`, `direct` (one-shot commands).
+//! `collection` and `offered_exports` (exports of other hosts), `tickets` (permits), `publisher` (status), `bundles`
+//! and `generation` (bundles), `bundle_source`, `download`, `git_fetch`, `direct` (one-shot commands).
 
 mod bundle_source;
 mod bundles;

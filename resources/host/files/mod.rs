@@ -31,8 +31,8 @@ pub use paths::path_forecast::{Coming, End, Ground, Name, Resolution, Resolver, 
 pub use paths::protected_paths::{is_protected_path, is_purgeable};
 pub use paths::tree_walk::{DirWalk, Entered};
 pub use prior_state::enclosure::RestoredDirectories;
-pub use prior_state::record::{Noted, PendingNote, denies_others};
-pub use takeover::other_users::{grants_group_more, own_gid};
+pub use prior_state::record::{Noted, PendingNote, denies_others, grants_group_more};
+pub use takeover::other_users::own_gid;
 
 use crate::failure::Failure;
 pub(crate) use crate::host::kernel::Mounts;

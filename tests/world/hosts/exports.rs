@@ -192,7 +192,7 @@ fn a_forgotten_host_returns() {
 }
 
 /// With `splay` a host takes over a change of a collection after a delay of its own; other collections do not wait.
-/// The first exports do not wait, and `steadfast reload --yes` ends the delay.
+/// The exports that are there at a start do not wait, and `steadfast reload --yes` ends the delay.
 #[test]
 fn a_splay_delays_changes_of_a_collection() {
     let mut site = Site::with_file();
@@ -201,8 +201,9 @@ fn a_splay_delays_changes_of_a_collection() {
     site.write("a/own", "");
     let spread = "from: [\"a\", \"b\"], splay: 1h";
     site.graph("c", &collector("c").replace("from: [\"a\", \"b\"]", spread));
-    site.start("c");
     site.start("a");
+    site.wait_for_file("a/own", "a ssh-ed25519 one\n");
+    site.start("c");
     site.wait_for_file("c/known_hosts", "a ssh-ed25519 one\n");
     site.graph("a", &exporter("two"));
     // The delay of the host `c` in an hour is longer than this test.

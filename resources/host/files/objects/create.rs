@@ -132,8 +132,8 @@ impl Files {
         // Only root can open a directory without the right to read.
         let born = if self.is_root() { born } else { born | Mode::RUSR };
         let inherits = self.inherits_from(spot, wanted.owner)?;
-        let mode = wanted.mode.unwrap_or(DIRECTORY_MODE);
-        let group_of_new = self.group_of_new(spot, (wanted.owner, mode))?;
+        let end_mode = wanted.mode.unwrap_or(DIRECTORY_MODE);
+        let group_of_new = self.group_of_new(spot, (wanted.owner, end_mode))?;
         let wanted = Attributes { group: wanted.group.or(group_of_new), ..wanted };
         let owner_guard = self.become_owner(spot, wanted.owner, wanted.group)?;
         let lists = if inherits { lists } else { lists.without_inheritance() };

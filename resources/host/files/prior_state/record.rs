@@ -177,3 +177,9 @@ fn content(
 pub fn denies_others(mode: u32) -> bool {
     mode & 0o004 == 0
 }
+
+/// Returns true if a mode gives the group a right that others do not have.
+#[must_use]
+pub const fn grants_group_more(mode: u32) -> bool {
+    (mode >> 3) & !mode & 0o007 != 0
+}

@@ -476,12 +476,6 @@ pub fn own_gid() -> u32 {
     rustix::process::getegid().as_raw()
 }
 
-/// Returns true if a mode gives the group a right that others do not have.
-#[must_use]
-pub const fn grants_group_more(mode: u32) -> bool {
-    (mode >> 3) & !mode & 0o007 != 0
-}
-
 /// Returns true if others may not read, or not enter, the object.
 pub(in crate::host::files) fn is_shut(found: &EntryStat) -> bool {
     let bits = bits_of_others(found);

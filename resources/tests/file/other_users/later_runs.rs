@@ -1,11 +1,12 @@
 //! Objects that an untrusted user has prepared give that user no rights in later runs either. The tests run
 //! as root.
 
-use crate::other_users::strangers::{self, ACCESS};
+use crate::other_users::strangers::{self, ACCESS, STRANGER};
 use crate::other_users::takeover::{prior, shared, slash};
 use crate::support::*;
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::chown;
 use steadfast_resources::host::files::RestoredDirectories;
 use steadfast_resources::{Host, Outcome};
 use tokio_util::sync::CancellationToken;
@@ -141,4 +142,46 @@ fn a_private_directory_that_somebody_moved_is_not_purged() {
     chmod(&web, 0o700);
     made(&host, &file(slash(&web), &[("purge", "true"), ("recurse", "true"), ("force", "true")]));
     assert!(!web.join("k").exists());
+}
+
+/// A directory that root takes over passes the group of a stranger to nothing that is made in it, and a file of root's
+/// with that group in a directory of the stranger's gives it no rights.
+#[test]
+fn the_group_of_a_stranger_gets_no_rights_later() {
+    demand_root();
+    let (host, dir) = (Host::default(), scratch());
+    let home = dir.path().join("home");
+    strangers::make_directory(&home, 0o755);
+    let taken = home.join("taken");
+    strangers::make_directory(&taken, 0o2755);
+    made(&host, &file(slash(&taken), &[("owner", "root")]));
+    assert_eq!(mode(&taken) & 0o2000, 0);
+    let key = taken.join("key");
+    made(&host, &file(&key, &[("content", "x"), ("mode", "0640")]));
+    assert_eq!(owner(&key), (0, 0));
+    for (name, given) in [
+        ("content", &[("content", "x"), ("mode", "0640")][..]),
+        ("attributes", &[("owner", "root"), ("mode", "0640")]),
+        ("program", &[("content", "x"), ("mode", "04775")]),
+    ] {
+        let path = home.join(name);
+        fs::write(&path, "old").unwrap();
+        chown(&path, Some(0), Some(STRANGER)).unwrap();
+        made(&host, &file(&path, given));
+        assert_eq!(owner(&path), (0, 0), "{name}");
+    }
+    let inner = home.join("inner");
+    fs::create_dir(&inner).unwrap();
+    chown(&inner, Some(0), Some(STRANGER)).unwrap();
+    made(&host, &file(slash(&inner), &[("owner", "root"), ("mode", "0770")]));
+    assert_eq!(owner(&inner), (0, 0));
+    // A directory of root's that a group shares passes it on, but not to a program with a set-user-ID bit.
+    let shared = dir.path().join("shared");
+    fs::create_dir(&shared).unwrap();
+    chown(&shared, Some(0), Some(STRANGER)).unwrap();
+    chmod(&shared, 0o2775);
+    made(&host, &file(shared.join("f"), &[("content", "x"), ("mode", "0640")]));
+    assert_eq!(owner(shared.join("f")), (0, STRANGER));
+    made(&host, &file(shared.join("p"), &[("content", "x"), ("mode", "04775")]));
+    assert_eq!(owner(shared.join("p")), (0, 0));
 }
