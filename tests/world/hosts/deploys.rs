@@ -1,6 +1,6 @@
 //! Bundles and deploys on three hosts.
 
-use super::site::Site;
+use super::site::{LIMIT, Site};
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::process::{Command, Stdio};
@@ -439,10 +439,12 @@ fn a_silent_server_of_bundles_delays_nothing_else() {
     let mut site = site_of(&["a"], "state/bundles/current");
     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = server.local_addr().unwrap().port();
+    let (is_asked, asked) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let mut open = Vec::new();
         while let Ok((stream, _)) = server.accept() {
             open.push(stream);
+            drop(is_asked.send(()));
         }
     });
     let settings = site.path("a/steadfast.yaml");
@@ -468,10 +470,7 @@ fn a_silent_server_of_bundles_delays_nothing_else() {
     std::thread::scope(|scope| {
         let deploy =
             scope.spawn(|| site.ask("b", &["deploy", &bundle, "--hosts", "a", "--timeout", "45s"]));
-        site.wait_until("the bundle is requested", || {
-            !site.ask("b", &["world", "list", "want/"]).1.is_empty()
-        });
-        std::thread::sleep(std::time::Duration::from_secs(3));
+        asked.recv_timeout(LIMIT).expect("the host fetches the bundle");
         site.graph("b", &value("two"));
         let begun = std::time::Instant::now();
         site.wait_for_file("a/f", "two");
