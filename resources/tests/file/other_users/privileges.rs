@@ -207,8 +207,8 @@ fn an_undo_gives_no_capabilities() {
     assert!(matches!(found, CheckResult::Same), "{found:?}");
 }
 
-/// A declared content with a set-id bit becomes root's in the place of a stranger's file, also in a tree, unless the graph
-/// declares the owner: the owner of a program can change it.
+/// A declared content with a set-id bit becomes root's in the place of a stranger's file, also in a tree, unless the
+/// graph declares the owner: the owner of a program can change it.
 #[test]
 fn a_program_with_a_set_id_bit_is_not_left_to_a_stranger() {
     demand_root();
