@@ -1,23 +1,20 @@
 //! The watch hub: accepts requests of the driver and events of the kernel, and leaves slow work to its own thread.
 
-use super::Signal;
 use super::backend::inotify::InotifyBackend;
 use super::backend::notify::NotifyBackend;
-use super::backend::{Backend, BackendEvent, Sink};
+use super::backend::{Backend, Sink};
 use super::filesystem::{FileSystem, HostFileSystem};
-use super::index::{Again, Running, WatchIndex};
-use super::kernel_files::{FOLLOWED, follow_file};
-use super::mounts::follow_mounts;
-use super::recursive::share_of_watches;
-use super::systemd::UnitSource;
-use super::timer_and_command_sources::{LineSource, SourceOwner};
+use super::following::{follow_file, follow_mounts};
+use super::index::{Again, share_of_watches};
+use super::proc_files::FOLLOWED;
+use super::shared::Shared;
+use super::signal::Signal;
+use super::sources::ExternalSources;
 use super::worker::Worker;
 use crate::metrics::WatchCounts;
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use steadfast_engine::VertexId;
 use steadfast_resources::WatchSource;
 use tokio::runtime::Handle;
@@ -29,39 +26,6 @@ const LEAVE: std::time::Duration = std::time::Duration::from_millis(500);
 /// The hub with all event sources. Its methods return at once; results come as signals through `send`.
 pub struct WatchHub {
     shared: Arc<Shared>,
-}
-
-/// The data that all threads of the hub share.
-pub(super) struct Shared {
-    state: Mutex<WatchIndex>,
-    /// The condition variable that wakes the hub's thread.
-    pub(super) wake: Condvar,
-    thread: Mutex<Option<JoinHandle<()>>>,
-    send: Box<dyn Fn(Vec<Signal>) + Send + Sync>,
-    pub(super) handle: Handle,
-    pub(super) sources: ExternalSources,
-    /// A counter of completed steps of the hub's thread.
-    pub(super) progress: AtomicU64,
-    /// The tasks of timers and watch commands, by vertex.
-    tasks: Mutex<HashMap<VertexId, Vec<AbortHandle>>>,
-    /// The tasks that are not bound to a vertex: one for each systemd bus, and the one for retries.
-    following: Mutex<Vec<AbortHandle>>,
-}
-
-/// Event sources besides the kernel.
-#[derive(Clone, Default)]
-pub struct ExternalSources {
-    /// The source that runs watch commands.
-    pub lines: Option<Arc<dyn LineSource>>,
-    /// The source of systemd events.
-    pub units: Option<Arc<dyn UnitSource>>,
-}
-
-impl fmt::Debug for ExternalSources {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (lines, units) = (self.lines.is_some(), self.units.is_some());
-        f.debug_struct("Sources").field("lines", &lines).field("units", &units).finish()
-    }
 }
 
 /// A worker that does the slow work of a hub one step per call; tests and the simulation use it.
@@ -285,139 +249,5 @@ fn abort(tasks: Option<Vec<AbortHandle>>) {
 impl Drop for WatchHub {
     fn drop(&mut self) {
         self.stop();
-    }
-}
-
-impl Shared {
-    pub(super) fn new(
-        handle: Handle,
-        sources: ExternalSources,
-        send: Box<dyn Fn(Vec<Signal>) + Send + Sync>,
-    ) -> Self {
-        Self {
-            state: Mutex::default(),
-            wake: Condvar::new(),
-            thread: Mutex::default(),
-            send,
-            handle,
-            sources,
-            progress: AtomicU64::new(0),
-            tasks: Mutex::default(),
-            following: Mutex::default(),
-        }
-    }
-
-    /// Starts a task of the hub; a panic of the task breaks the hub.
-    pub(super) fn spawn(
-        self: &Arc<Self>,
-        task: impl Future<Output = ()> + Send + 'static,
-    ) -> AbortHandle {
-        let missed = Missed(Arc::clone(self));
-        let task = async move {
-            let _missed = missed;
-            task.await;
-        };
-        self.handle.spawn(task).abort_handle()
-    }
-
-    /// Reports that the hub has failed as a whole; the receiver makes another hub.
-    pub(super) fn breaks(&self, why: &str) {
-        let state = self.lock();
-        self.send(&state, vec![Signal::Broken(why.to_owned())]);
-    }
-
-    /// Walks every path again.
-    pub(super) fn walk_all(&self) {
-        self.lock().work.again(Again::All);
-        self.wake.notify_one();
-    }
-
-    /// Stores a task that is not bound to a vertex.
-    pub(super) fn keep_following(&self, task: AbortHandle) {
-        let mut following = self.following.lock().unwrap_or_else(PoisonError::into_inner);
-        following.retain(|task| !task.is_finished());
-        following.push(task);
-    }
-
-    pub(super) fn lock(&self) -> MutexGuard<'_, WatchIndex> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn tasks(&self) -> MutexGuard<'_, HashMap<VertexId, Vec<AbortHandle>>> {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits for the wake-up call; the caller checks for work.
-    pub(super) fn wait<'s>(&self, state: MutexGuard<'s, WatchIndex>) -> MutexGuard<'s, WatchIndex> {
-        self.wake.wait(state).unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Replaces the hub's thread.
-    pub(super) fn set_thread(&self, thread: JoinHandle<()>) {
-        *self.thread() = Some(thread);
-    }
-
-    fn thread(&self) -> MutexGuard<'_, Option<JoinHandle<()>>> {
-        self.thread.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Reports signals. The caller holds the lock, so that the signals of one vertex stay in order and none follows a
-    /// disarm.
-    pub(super) fn send(&self, state: &WatchIndex, signals: Vec<Signal>) {
-        if !signals.is_empty() && !state.work.closed {
-            (self.send)(signals);
-        }
-    }
-
-    /// Processes events of the kernel, on the thread that reads them. Returns true if any of them matters to a vertex.
-    pub(super) fn take_in(&self, happenings: &[BackendEvent<'_>]) -> bool {
-        let mut signals = Vec::new();
-        let mut state = self.lock();
-        for happening in happenings {
-            state.take_in(*happening, &mut signals);
-        }
-        let (news, work) = (!signals.is_empty(), !state.work.is_empty());
-        self.send(&state, signals);
-        drop(state);
-        if work {
-            self.wake.notify_one();
-        }
-        news || work
-    }
-
-    /// Reports a signal of a timer or command task, unless its vertex was armed again.
-    pub(super) fn signal_source(&self, owner: SourceOwner, signal: fn(VertexId) -> Signal) {
-        let state = self.lock();
-        if !state.is_armed(owner) {
-            return;
-        }
-        let mut signals = Vec::new();
-        state.send(owner.vertex, signal, &mut signals);
-        self.send(&state, signals);
-    }
-
-    /// Updates the state of a watch command, from its task.
-    pub(super) fn set_running(&self, owner: SourceOwner, index: usize, running: Running) {
-        let mut state = self.lock();
-        if !state.is_armed(owner) {
-            return;
-        }
-        let known = state.running.get_mut(&owner.vertex).and_then(|all| all.get_mut(index));
-        if let Some(known) = known {
-            *known = running;
-            state.work.judge.insert(owner.vertex);
-            self.wake.notify_one();
-        }
-    }
-}
-
-/// A guard that reports a panic of a task; cancelling the task is fine.
-struct Missed(Arc<Shared>);
-
-impl Drop for Missed {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.breaks("an event task panicked; see the log for the location");
-        }
     }
 }

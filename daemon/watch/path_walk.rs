@@ -4,12 +4,11 @@
 
 use super::backend::{Backend, DirectoryId, Failure};
 use super::filesystem::{EntryHandle, FileSystem, Found, Identity};
-use super::index::{Directory, Name, Reason, RouteId, Walked};
-use super::kernel_files::PROC;
-use super::{Shared, WatchIndex};
+use super::index::{Name, Reason, RouteId, Walked, WatchIndex};
+use super::proc_files::PROC;
+use super::shared::Shared;
 use rustix::fs::FileType;
 use rustix::io::Errno;
-use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
@@ -287,36 +286,6 @@ impl PathWalk<'_> {
             known.ends.push(self.route);
         }
         Ok(())
-    }
-}
-
-impl WatchIndex {
-    /// Returns the directory with this identity if it is watched, under any name.
-    fn recognise(&mut self, identity: Identity, path: &Path) -> Option<DirectoryId> {
-        let directory = *self.identities.get(&identity)?;
-        let known = self.directories.get_mut(&directory)?;
-        if known.path != path {
-            path.clone_into(&mut known.path);
-        }
-        Some(directory)
-    }
-
-    fn add_directory(&mut self, identity: Identity, path: &Path) -> DirectoryId {
-        let id = self.next_directory();
-        let path = path.to_owned();
-        let (steps, ends) = (HashMap::new(), Vec::new());
-        self.directories.insert(id, Directory { path, identity, routes: 0, steps, ends });
-        self.identities.insert(identity, id);
-        id
-    }
-
-    /// Removes a directory from the index; the caller ends its watch.
-    pub(super) fn remove_directory(&mut self, id: DirectoryId) -> Option<Directory> {
-        let directory = self.directories.remove(&id)?;
-        if self.identities.get(&directory.identity) == Some(&id) {
-            self.identities.remove(&directory.identity);
-        }
-        Some(directory)
     }
 }
 

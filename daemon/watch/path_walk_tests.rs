@@ -1,11 +1,11 @@
 //! Tests of walks with a change at the worst moment, over a scripted backend.
 
-use super::ExternalSources;
-use super::Shared;
 use super::backend::{Backend, DirectoryId, Failure};
 use super::filesystem::{EntryHandle, HostFileSystem, Identity};
 use super::index::{RouteId, Walked};
 use super::path_walk::PathWalk;
+use super::shared::Shared;
+use super::sources::ExternalSources;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};

@@ -1,18 +1,15 @@
 //! The hub's thread: arms vertices, walks routes, resolves links, ends unused watches, and reports the status.
 
-use super::Signal;
 use super::backend::{Backend, DirectoryId};
 use super::filesystem::FileSystem;
-use super::hub::Shared;
+use super::following::{follow, listen, tick, try_again};
 use super::index::{
-    Again, LINKS, Name, Placed, Reason, Reported, RouteId, Running, Waiter, WatchIndex,
+    Again, LINKS, Name, Placed, Reason, Reported, RouteId, Running, SourceOwner, Turn, Waiter,
+    WatchIndex, WorkStep, normal,
 };
-use super::index_places::discard_unused;
 use super::path_walk::PathWalk;
-use super::retry::try_again;
-use super::systemd::follow;
-use super::timer_and_command_sources::{SourceOwner, listen, tick};
-use super::work_state::{Turn, WorkStep};
+use super::shared::Shared;
+use super::signal::Signal;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
@@ -368,7 +365,7 @@ impl Worker {
         let path = directory.as_ref().map(|at| at.join(OsStr::from_bytes(&leaf.1)));
         let target = directory.zip(path.as_ref()).and_then(|(directory, path)| {
             let target = self.ground.link(path)?;
-            Some(super::index_places::normal(&directory.join(target)))
+            Some(normal(&directory.join(target)))
         });
         let is_mounted =
             target.is_none() && path.is_some_and(|path| self.ground.is_mounted_file(&path));
@@ -403,6 +400,32 @@ impl Worker {
                 state.send(vertex, Signal::Suspect, &mut turn.signals);
             }
         });
+    }
+}
+
+/// Ends the watches of those of these directories that no route uses; does nothing on an abandoned thread.
+fn discard_unused(
+    shared: &Shared,
+    backend: &dyn Backend,
+    (thread, directories): (u64, &[DirectoryId]),
+) {
+    for directory in directories {
+        let mut state = shared.lock();
+        if state.turn.thread != thread {
+            // Another thread has taken over, and may use the directories.
+            return;
+        }
+        let unused = state.directories.get(directory).is_some_and(|known| known.routes == 0);
+        if unused {
+            state.remove_directory(*directory);
+            drop(state);
+            backend.unwatch(*directory);
+            // The free watch may serve a failed route.
+            let mut state = shared.lock();
+            if !state.retry.is_empty() {
+                state.work.again(Again::Failed);
+            }
+        }
     }
 }
 

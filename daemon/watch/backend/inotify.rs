@@ -4,8 +4,8 @@
 //! leads elsewhere by now. The kernel's watch numbers are never reused. One thread reads events. After reads without
 //! relevant names, the thread reads less often, so that the kernel merges repeated events.
 
+use super::batch::{Batch, Read};
 use super::{Backend, BackendEvent, DirectoryId, Failure, Sink};
-use crate::watch::batch::{Batch, Read};
 use crate::watch::filesystem::EntryHandle;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::{AsRawFd as _, BorrowedFd, OwnedFd};

@@ -1,8 +1,10 @@
 //! The interface between the hub and the kernel's file events: one non-recursive watch per directory.
 //!
 //! Purpose: hide the crate that reads the events. Invariant: a backend does not interpret events; the hub does. Reading
-//! order: this file, `inotify.rs` (used for resources), `notify.rs` (used for the graph's own files).
+//! order: this file, `inotify.rs` (used for resources), `batch.rs` (its reads), `notify.rs` (used for the graph's own
+//! files).
 
+mod batch;
 pub(super) mod inotify;
 pub(super) mod notify;
 

@@ -1,14 +1,12 @@
 //! Mounts and unmounts: the directory below gets no event from the kernel, so the table of mounts is watched.
 
-use super::Shared;
-use super::backend::{BackendEvent, DirectoryId};
-use super::index::WatchIndex;
 use super::kernel_files::open_for_changes;
+use crate::watch::shared::Shared;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::path::{Path, PathBuf};
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::Interest;
@@ -21,7 +19,7 @@ const JOIN: Duration = Duration::from_millis(100);
 
 /// Reports each mount and unmount as a change of the entry in the parent directory. Returns if the table of mounts
 /// cannot be watched: then sweeps find mounts.
-pub(super) async fn follow_mounts(shared: Arc<Shared>) {
+pub(in crate::watch) async fn follow_mounts(shared: Arc<Shared>) {
     let Ok(file) = File::open(MOUNTS) else { return };
     let Some(changes) = open_for_changes(file) else { return };
     let mut before = read_mounts();
@@ -37,17 +35,11 @@ pub(super) async fn follow_mounts(shared: Arc<Shared>) {
             // An unmount and a mount together may leave equal lines.
             shared.walk_all();
         } else {
-            let entries = shared.lock().watched_entries(&points);
-            let happenings: Vec<_> = entries.iter().map(as_change).collect();
-            shared.take_in(&happenings);
+            shared.report_entries(&points);
         }
         before = now;
         tokio::time::sleep(JOIN).await;
     }
-}
-
-pub(super) fn as_change((directory, name): &(DirectoryId, Vec<u8>)) -> BackendEvent<'_> {
-    BackendEvent::Entry { directory: *directory, name, structural: true }
 }
 
 /// Returns the lines of the table of mounts.
@@ -73,27 +65,6 @@ fn mount_point(line: &[u8]) -> Option<PathBuf> {
         }
     }
     Some(PathBuf::from(OsString::from_vec(path)))
-}
-
-impl WatchIndex {
-    /// Returns the entries of watched directories that are among these paths.
-    pub(super) fn watched_entries(
-        &self,
-        points: &BTreeSet<PathBuf>,
-    ) -> Vec<(DirectoryId, Vec<u8>)> {
-        if points.is_empty() {
-            return Vec::new();
-        }
-        let below = |directory: &Path| -> Vec<Vec<u8>> {
-            let inside = points.iter().filter(|point| point.parent() == Some(directory));
-            inside.filter_map(|point| Some(point.file_name()?.as_bytes().to_vec())).collect()
-        };
-        let entries = self
-            .directories
-            .iter()
-            .flat_map(|(id, directory)| below(&directory.path).into_iter().map(|name| (*id, name)));
-        entries.collect()
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The events of one inotify read, without duplicates: a file that is rewritten continuously fills reads with them.
 
-use super::backend::{BackendEvent, DirectoryId};
+use super::{BackendEvent, DirectoryId};
 use rustix::fs::inotify::ReadFlags;
 
 const STRUCTURAL: ReadFlags = ReadFlags::CREATE

@@ -1,8 +1,10 @@
-//! The index of watched places: the paths at which a vertex waits, and the end of routes and watches without vertices.
+//! The places of vertices: the paths at which a vertex waits, and the end of unused routes.
 
-use super::Shared;
-use super::backend::{Backend, DirectoryId};
-use super::index::{Again, Name, Placed, RouteId, Waiter, Walked, WatchIndex, Work};
+use super::route::{Name, Route, RouteId, Waiter, Walked};
+use super::vertex_watch::Placed;
+use super::watch_index::WatchIndex;
+use super::work::Work;
+use crate::watch::backend::DirectoryId;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
@@ -11,7 +13,7 @@ use steadfast_engine::VertexId;
 
 impl WatchIndex {
     /// Makes a vertex wait for a path; returns its places in the index.
-    pub(super) fn place(
+    pub(in crate::watch) fn place(
         &mut self,
         waiter: Waiter,
         path: &Path,
@@ -44,7 +46,7 @@ impl WatchIndex {
     }
 
     /// Removes a vertex: no signal for it follows. The hub's thread ends its unused routes later.
-    pub(super) fn displace(&mut self, vertex: VertexId) {
+    pub(in crate::watch) fn displace(&mut self, vertex: VertexId) {
         let mut work = std::mem::take(&mut self.work);
         work.judge.remove(&vertex);
         self.running.remove(&vertex);
@@ -96,13 +98,17 @@ impl WatchIndex {
     }
 
     /// Notes if a leaf is a mounted file; returns true if that has changed.
-    pub(super) fn note_mount(&mut self, (route, name): &(RouteId, Name), is_mounted: bool) -> bool {
+    pub(in crate::watch) fn note_mount(
+        &mut self,
+        (route, name): &(RouteId, Name),
+        is_mounted: bool,
+    ) -> bool {
         let leaf = self.routes.get_mut(route).and_then(|route| route.leaves.get_mut(name));
         leaf.is_some_and(|leaf| std::mem::replace(&mut leaf.is_mounted, is_mounted) != is_mounted)
     }
 
     /// Makes a leaf follow the target of its symbolic link; returns true if the target has changed.
-    pub(super) fn follow(
+    pub(in crate::watch) fn follow(
         &mut self,
         link: &(RouteId, Name),
         target: Option<&Path>,
@@ -170,7 +176,11 @@ impl WatchIndex {
 
     /// Stores the result of a walk in place of the former one. Returns the directories of the former walk, and true if
     /// the route leads elsewhere.
-    pub(super) fn settle(&mut self, id: RouteId, walked: Walked) -> (Vec<DirectoryId>, bool) {
+    pub(in crate::watch) fn settle(
+        &mut self,
+        id: RouteId,
+        walked: Walked,
+    ) -> (Vec<DirectoryId>, bool) {
         for directory in &walked.used {
             if let Some(known) = self.directories.get_mut(directory) {
                 known.routes += 1;
@@ -205,8 +215,8 @@ impl WatchIndex {
     }
 
     /// Removes an unused route and returns its directories; returns `None` if the route is in use.
-    pub(super) fn give_up(&mut self, id: RouteId) -> Option<Vec<DirectoryId>> {
-        let empty = |route: &super::index::Route| route.leaves.is_empty() && route.below.is_empty();
+    pub(in crate::watch) fn give_up(&mut self, id: RouteId) -> Option<Vec<DirectoryId>> {
+        let empty = |route: &Route| route.leaves.is_empty() && route.below.is_empty();
         if !self.routes.get(&id).is_some_and(empty) {
             return None;
         }
@@ -220,32 +230,6 @@ impl WatchIndex {
     }
 }
 
-/// Ends the watches of those of these directories that no route uses; does nothing on an abandoned thread.
-pub(super) fn discard_unused(
-    shared: &Shared,
-    backend: &dyn Backend,
-    (thread, directories): (u64, &[DirectoryId]),
-) {
-    for directory in directories {
-        let mut state = shared.lock();
-        if state.turn.thread != thread {
-            // Another thread has taken over, and may use the directories.
-            return;
-        }
-        let unused = state.directories.get(directory).is_some_and(|known| known.routes == 0);
-        if unused {
-            state.remove_directory(*directory);
-            drop(state);
-            backend.unwatch(*directory);
-            // The free watch may serve a failed route.
-            let mut state = shared.lock();
-            if !state.retry.is_empty() {
-                state.work.again(Again::Failed);
-            }
-        }
-    }
-}
-
 /// Splits a path into directory and name; the root is an entry of itself with an empty name.
 fn split(path: &Path) -> (&Path, &[u8]) {
     let parent = path.parent().unwrap_or_else(|| Path::new("/"));
@@ -253,7 +237,7 @@ fn split(path: &Path) -> (&Path, &[u8]) {
 }
 
 /// Returns the absolute path without `.` and `..`.
-pub(super) fn normal(path: &Path) -> PathBuf {
+pub(in crate::watch) fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::from("/");
     for part in path.components() {
         match part {
@@ -267,6 +251,7 @@ pub(super) fn normal(path: &Path) -> PathBuf {
     normal
 }
 
+/// Removes the first equal item; the order of the others may change.
 pub(super) fn remove_one<T: PartialEq>(list: &mut Vec<T>, item: &T) {
     if let Some(place) = list.iter().position(|other| other == item) {
         list.swap_remove(place);

@@ -1,8 +1,10 @@
 //! The status of the watch of a vertex: all sources established, or some absent.
 
-use super::Signal;
-use super::index::{LINKS, Leaf, Placed, Reported, RouteId, Running, WatchIndex};
-use super::kernel_files::is_silent;
+use super::route::{LINKS, Leaf, RouteId};
+use super::vertex_watch::{Placed, Reported, Running};
+use super::watch_index::WatchIndex;
+use crate::watch::proc_files::is_silent;
+use crate::watch::signal::Signal;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -10,7 +12,7 @@ use steadfast_engine::VertexId;
 
 impl WatchIndex {
     /// Collects the vertices whose status depends on a route, muted ones included.
-    pub(super) fn concern(&self, route: RouteId, vertices: &mut BTreeSet<VertexId>) {
+    pub(in crate::watch) fn concern(&self, route: RouteId, vertices: &mut BTreeSet<VertexId>) {
         let Some(route) = self.routes.get(&route) else { return };
         for leaf in route.leaves.values() {
             self.concern_leaf(leaf, vertices, LINKS);
@@ -19,7 +21,7 @@ impl WatchIndex {
     }
 
     /// Collects the vertices whose status depends on a path, also through symbolic links to it.
-    pub(super) fn concern_leaf(
+    pub(in crate::watch) fn concern_leaf(
         &self,
         leaf: &Leaf,
         vertices: &mut BTreeSet<VertexId>,
@@ -37,7 +39,7 @@ impl WatchIndex {
     }
 
     /// Reports the status of a vertex if it has changed.
-    pub(super) fn judge(&mut self, vertex: VertexId, signals: &mut Vec<Signal>) {
+    pub(in crate::watch) fn judge(&mut self, vertex: VertexId, signals: &mut Vec<Signal>) {
         let Some(armed) = self.vertices.get(&vertex) else { return };
         if armed.reported == Reported::Never {
             return;

@@ -4,52 +4,30 @@
 //! A directory is listed only after it is watched, so all later entries are reported; the check that follows finds
 //! earlier ones.
 
-use super::filesystem::Identity;
-use super::index::{Route, RouteId, WatchIndex, Work};
-use super::index_places::remove_one;
-use std::collections::{BTreeMap, BTreeSet};
+use super::places::{normal, remove_one};
+use super::route::{Route, RouteId};
+use super::tree::Tree;
+use super::watch_index::WatchIndex;
+use super::work::Work;
+use crate::watch::filesystem::Identity;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steadfast_engine::VertexId;
-
-/// The directories of a recursive watch, each with its direct subdirectories.
-#[derive(Debug, Default)]
-pub(super) struct Tree {
-    below: BTreeMap<RouteId, BTreeSet<RouteId>>,
-    /// True if the tree has more directories than the limit.
-    is_over: bool,
-}
-
-/// Returns the limit of directories per tree: a part of all watches of this user, since anyone who can write in a tree
-/// decides its size.
-pub(super) fn share_of_watches() -> usize {
-    let read = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse().ok();
-    // The second limit is that of the user namespace.
-    let limits = ["/proc/sys/fs/inotify/max_user_watches", "/proc/sys/user/max_inotify_watches"];
-    let limit: usize = limits.into_iter().filter_map(read).min().unwrap_or(USUAL_LIMIT);
-    (limit / PARTS).max(SHARE_AT_LEAST)
-}
-
-/// The number of watches to assume if the kernel's limit cannot be read.
-const USUAL_LIMIT: usize = 65_536;
-
-const PARTS: usize = 4;
-
-const SHARE_AT_LEAST: usize = 1024;
 
 /// The longest path in bytes whose subdirectories are watched: the limit of the kernel for one path.
 const LONGEST_PATH: usize = 4096;
 
 impl WatchIndex {
     /// Extends the wait of a vertex in a directory to the whole tree below it.
-    pub(super) fn plant(&mut self, vertex: VertexId, path: &Path, work: &mut Work) {
-        let route = self.route(&super::index_places::normal(path), work);
+    pub(in crate::watch) fn plant(&mut self, vertex: VertexId, path: &Path, work: &mut Work) {
+        let route = self.route(&normal(path), work);
         self.trees.entry(vertex).or_default().below.entry(route).or_default();
         work.grow.insert((vertex, route));
     }
 
     /// Ends all recursive watches of a vertex.
-    pub(super) fn fell(&mut self, vertex: VertexId, work: &mut Work) {
+    pub(in crate::watch) fn fell(&mut self, vertex: VertexId, work: &mut Work) {
         work.grow.retain(|(other, _)| *other != vertex);
         let Some(tree) = self.trees.remove(&vertex) else { return };
         // The root of each tree is stored with the vertex's other places.
@@ -66,7 +44,7 @@ impl WatchIndex {
     }
 
     /// Schedules a listing for the trees that include the directory at the end of a route.
-    pub(super) fn grow(&self, id: RouteId, route: &Route, work: &mut Work) {
+    pub(in crate::watch) fn grow(&self, id: RouteId, route: &Route, work: &mut Work) {
         for vertex in &route.below {
             let is_of = |tree: &Tree| tree.below.contains_key(&id);
             if self.trees.get(vertex).is_some_and(is_of) {
@@ -76,7 +54,7 @@ impl WatchIndex {
     }
 
     /// Schedules a listing for all trees. Trees over the limit are tried again.
-    pub(super) fn grow_all(&mut self, work: &mut Work) {
+    pub(in crate::watch) fn grow_all(&mut self, work: &mut Work) {
         for (vertex, tree) in &mut self.trees {
             if std::mem::take(&mut tree.is_over) {
                 work.judge.insert(*vertex);
@@ -86,7 +64,7 @@ impl WatchIndex {
     }
 
     /// Returns the reason for which a directory of a tree cannot be watched.
-    pub(super) fn failure_in_tree(&self, vertex: VertexId) -> Option<String> {
+    pub(in crate::watch) fn failure_in_tree(&self, vertex: VertexId) -> Option<String> {
         let tree = self.trees.get(&vertex)?;
         if tree.is_over {
             let most = self.tree_share.unwrap_or_default();
@@ -99,13 +77,13 @@ impl WatchIndex {
     }
 
     /// Returns the path and the identity of the directory at the end of a route.
-    pub(super) fn end_of(&self, route: RouteId) -> Option<(PathBuf, Identity)> {
+    pub(in crate::watch) fn end_of(&self, route: RouteId) -> Option<(PathBuf, Identity)> {
         let end = self.directories.get(&self.routes.get(&route)?.walked.end?)?;
         Some((end.path.clone(), end.identity))
     }
 
     /// Updates the subdirectories in which the vertex waits; returns true if any is new.
-    pub(super) fn branch(
+    pub(in crate::watch) fn branch(
         &mut self,
         vertex: VertexId,
         route: RouteId,

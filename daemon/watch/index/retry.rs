@@ -1,14 +1,12 @@
 //! Retries of failed watches: soon at first, then with growing waits, and a few at a time, since a reason that prevents
 //! many watches (a system limit) mostly prevents all of them.
 
-use super::hub::Shared;
-use super::index::{Again, RouteId, WatchIndex};
+use super::route::RouteId;
 use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
-use tokio::time::Instant;
 
 /// The first wait before a retry; it doubles up to `LONGEST`.
 const FIRST: Duration = Duration::from_secs(1);
@@ -21,7 +19,7 @@ const MORE: usize = 2;
 
 /// The routes whose last walk failed, and their retry schedule.
 #[derive(Debug)]
-pub(super) struct Retry {
+pub(in crate::watch) struct Retry {
     failed: BTreeSet<RouteId>,
     /// The last route that was tried: a round continues after it.
     last_tried: RouteId,
@@ -48,12 +46,12 @@ impl Default for Retry {
 }
 
 impl Retry {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::watch) fn is_empty(&self) -> bool {
         self.failed.is_empty()
     }
 
     /// Notes the result of a walk. Returns true if the route had failed before and works now.
-    pub(super) fn note(&mut self, route: RouteId, fails: bool) -> bool {
+    pub(in crate::watch) fn note(&mut self, route: RouteId, fails: bool) -> bool {
         if !fails {
             return self.failed.remove(&route);
         }
@@ -65,13 +63,13 @@ impl Retry {
     }
 
     /// Starts a round; returns the first routes to try.
-    pub(super) fn begin(&mut self) -> Vec<RouteId> {
+    pub(in crate::watch) fn begin(&mut self) -> Vec<RouteId> {
         self.remaining = self.failed.len();
         self.take(AT_ONCE)
     }
 
     /// Continues the round after a success; returns the next routes to try.
-    pub(super) fn go_on(&mut self) -> Vec<RouteId> {
+    pub(in crate::watch) fn go_on(&mut self) -> Vec<RouteId> {
         self.take(MORE)
     }
 
@@ -85,44 +83,26 @@ impl Retry {
         some
     }
 
-    /// Returns true if a task must be started to wait for the next retry.
-    pub(super) fn is_to_be_awaited(&mut self) -> bool {
-        !self.failed.is_empty() && !std::mem::replace(&mut self.is_awaited, true)
-    }
-}
-
-impl WatchIndex {
-    /// Returns the wait until the next retry; `None` if nothing has failed.
-    fn next_try(&mut self) -> Option<(Duration, Arc<Notify>)> {
-        let retry = &mut self.retry;
-        if retry.failed.is_empty() || self.work.closed {
-            (retry.is_awaited, retry.wait) = (false, FIRST);
+    /// Returns the wait until the next retry; `None` if nothing has failed, or the hub `is_closed`: the task ends.
+    pub(in crate::watch) fn next_try(
+        &mut self,
+        is_closed: bool,
+    ) -> Option<(Duration, Arc<Notify>)> {
+        if self.failed.is_empty() || is_closed {
+            (self.is_awaited, self.wait) = (false, FIRST);
             return None;
         }
-        Some((retry.wait, Arc::clone(&retry.fresh)))
+        Some((self.wait, Arc::clone(&self.fresh)))
     }
-}
 
-/// Triggers retries until no route fails.
-pub(super) async fn try_again(shared: Arc<Shared>) {
-    let mut due = None;
-    loop {
-        let next = shared.lock().next_try();
-        let Some((wait, fresh)) = next else { return };
-        // A new failure moves the next retry forward, never back.
-        let soon = Instant::now() + wait;
-        let at = due.map_or(soon, |due: Instant| due.min(soon));
-        due = Some(at);
-        tokio::select! {
-            biased;
-            () = tokio::time::sleep_until(at) => due = None,
-            () = fresh.notified() => continue,
-        }
-        let mut state = shared.lock();
-        state.retry.wait = (state.retry.wait * 2).min(LONGEST);
-        state.work.again(Again::Failed);
-        drop(state);
-        shared.wake.notify_one();
+    /// Doubles the wait, up to the longest one.
+    pub(in crate::watch) fn lengthen(&mut self) {
+        self.wait = (self.wait * 2).min(LONGEST);
+    }
+
+    /// Returns true if a task must be started to wait for the next retry.
+    pub(in crate::watch) fn is_to_be_awaited(&mut self) -> bool {
+        !self.failed.is_empty() && !std::mem::replace(&mut self.is_awaited, true)
     }
 }
 

@@ -1,18 +1,19 @@
-//! The state of the hub's work, stored so that another thread can take over when a file system hangs.
+//! The steps of a turn, stored so that another thread can take over when a file system hangs.
 //!
 //! A turn covers the work since the last turn, and is done in steps. A step that accesses the host may hang. After a
 //! time limit its thread is abandoned, its path is left alone until that thread returns, and a new thread continues. So
 //! a hanging file system disables only the watches on it.
 
-use super::Signal;
-use super::backend::DirectoryId;
-use super::index::{Again, Name, Reason, RouteId, Walked, WatchIndex, Work};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use super::route::{Name, Reason, RouteId, Walked};
+use super::turn::{Looking, Silence, WorkStep};
+use super::watch_index::WatchIndex;
+use super::work::Again;
+use crate::watch::backend::DirectoryId;
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
-use steadfast_engine::VertexId;
 use tokio::time::Instant;
 
 /// The time limit of a step.
@@ -21,62 +22,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The maximum number of abandoned threads. Beyond it the hub waits with them.
 const MOST_WAITING: usize = 16;
 
-/// The next step of the hub's thread.
-#[derive(Clone, Debug)]
-pub(super) enum WorkStep {
-    /// Takes the accumulated work.
-    Begin,
-    /// Walks a route.
-    Walk(RouteId, Reason),
-    /// Resolves the symbolic link at a path.
-    Look(RouteId, Name),
-    /// Lists the subdirectories of a directory in a recursive watch.
-    Grow(VertexId, RouteId),
-    /// Reports the status of the affected vertices.
-    End,
-}
-
-/// The state of the current turn.
-#[derive(Debug, Default)]
-pub(super) struct Turn {
-    /// The number of the working thread; threads with other numbers are abandoned.
-    pub(super) thread: u64,
-    pub(super) work: Work,
-    /// Signals to report at the end of the turn.
-    pub(super) signals: Vec<Signal>,
-    /// The directories whose watches were renewed after an overflow; `None` if no overflow happened.
-    pub(super) renewed: Option<HashSet<DirectoryId>>,
-    /// True while a task monitors the thread.
-    pub(super) guarded: bool,
-    open: bool,
-    step: Option<(WorkStep, Instant)>,
-    place: Option<Looking>,
-    silent: HashMap<PathBuf, Silence>,
-    /// The number of abandoned threads that have not returned.
-    waiting: usize,
-}
-
-/// The object that a step accesses.
-#[derive(Debug)]
-enum Looking {
-    At(PathBuf),
-    /// An entry of a watched directory, whose path is computed on demand.
-    In(DirectoryId, Name),
-}
-
-/// A path whose file system hangs.
-#[derive(Debug, Default)]
-struct Silence {
-    /// The abandoned thread that waits for the path.
-    thread: u64,
-    /// Work to repeat when the path responds.
-    routes: BTreeSet<RouteId>,
-    looks: BTreeSet<(RouteId, Name)>,
-}
-
 impl WatchIndex {
     /// Returns the next step for the current thread; `None` if there is no work.
-    pub(super) fn next_step(&mut self) -> Option<WorkStep> {
+    pub(in crate::watch) fn next_step(&mut self) -> Option<WorkStep> {
         let turn = &mut self.turn;
         (turn.step, turn.place) = (None, None);
         if !turn.open {
@@ -110,7 +58,12 @@ impl WatchIndex {
 
     /// Notes an access to a directory entry. Returns false if the entry hangs and must be left alone; the route is then
     /// walked later.
-    pub(super) fn look_in(&mut self, directory: DirectoryId, name: Name, route: RouteId) -> bool {
+    pub(in crate::watch) fn look_in(
+        &mut self,
+        directory: DirectoryId,
+        name: Name,
+        route: RouteId,
+    ) -> bool {
         let silent = self.directories.get(&directory).filter(|_| !self.turn.silent.is_empty());
         let path = silent.map(|known| known.path.join(OsStr::from_bytes(&name)));
         if let Some(silence) = path.and_then(|path| self.turn.silent.get_mut(&path)) {
@@ -122,7 +75,7 @@ impl WatchIndex {
     }
 
     /// Notes an access to a path. Returns false if the path hangs and must be left alone.
-    pub(super) fn look_at(&mut self, path: PathBuf, route: RouteId) -> bool {
+    pub(in crate::watch) fn look_at(&mut self, path: PathBuf, route: RouteId) -> bool {
         if let Some(silence) = self.turn.silent.get_mut(&path) {
             silence.routes.insert(route);
             return false;
@@ -132,7 +85,7 @@ impl WatchIndex {
     }
 
     /// Notes an access to a symbolic link. Returns false if its path hangs and must be left alone.
-    pub(super) fn look_through(&mut self, path: PathBuf, leaf: &(RouteId, Name)) -> bool {
+    pub(in crate::watch) fn look_through(&mut self, path: PathBuf, leaf: &(RouteId, Name)) -> bool {
         if let Some(silence) = self.turn.silent.get_mut(&path) {
             silence.looks.insert(leaf.clone());
             return false;
@@ -143,7 +96,7 @@ impl WatchIndex {
 
     /// Abandons the thread if its step has exceeded the time limit. Returns the number of the next thread, the hanging
     /// path, and the directories that only this step used.
-    pub(super) fn give_up_step(
+    pub(in crate::watch) fn give_up_step(
         &mut self,
         now: Instant,
     ) -> Option<(u64, PathBuf, Vec<DirectoryId>)> {
@@ -203,7 +156,7 @@ impl WatchIndex {
     }
 
     /// Handles the return of an abandoned thread: its path responds again, and its work is repeated.
-    pub(super) fn came_back(&mut self, thread: u64) {
+    pub(in crate::watch) fn came_back(&mut self, thread: u64) {
         self.turn.waiting = self.turn.waiting.saturating_sub(1);
         let answers = self.turn.silent.extract_if(|_, silence| silence.thread == thread);
         let answers: Vec<_> = answers.map(|(_, silence)| silence).collect();
@@ -216,7 +169,7 @@ impl WatchIndex {
     }
 
     /// Returns true if no turn is open and no work waits.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(in crate::watch) fn is_idle(&self) -> bool {
         !self.turn.open && self.work.is_empty()
     }
 }

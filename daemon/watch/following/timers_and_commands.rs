@@ -1,14 +1,13 @@
 //! Event sources besides files and units: timers, and commands whose output lines are events.
 
-use super::index::Running;
-use super::{Shared, Signal};
+use crate::watch::index::{Running, SourceOwner};
+use crate::watch::shared::Shared;
+use crate::watch::signal::Signal;
+use crate::watch::sources::{LineSource, LineStream};
 use futures_util::FutureExt as _;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_engine::VertexId;
 use steadfast_resources::host::Command;
-use thiserror::Error;
 use tokio::time::{Instant, MissedTickBehavior};
 
 /// The first wait before a command that ended is restarted; it doubles up to `AT_MOST`.
@@ -21,41 +20,8 @@ const FIRST_DELAY: Duration = Duration::from_millis(50);
 /// The number of lines that one event stands for, at most.
 const MOST_DROPPED: usize = 10_000;
 
-/// A boxed future of an event source.
-pub type SourceFuture<'p, T> = Pin<Box<dyn Future<Output = T> + Send + 'p>>;
-
-/// The reason for which a source gives no events.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{0}")]
-pub struct SourceError(pub String);
-
-/// A source that runs watch commands.
-pub trait LineSource: Send + Sync {
-    /// Starts a command; it runs until the stream is dropped.
-    fn open<'s>(
-        &'s self,
-        command: &'s Command,
-    ) -> SourceFuture<'s, Result<Box<dyn LineStream>, SourceError>>;
-}
-
-/// A running watch command.
-pub trait LineStream: Send {
-    /// Waits for a line; returns false when there are no more.
-    fn next(&mut self) -> SourceFuture<'_, bool>;
-
-    /// Returns a description of the command's end.
-    fn ended(self: Box<Self>) -> SourceFuture<'static, String>;
-}
-
-/// The owner of a task: a vertex, and the serial number of its arming.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct SourceOwner {
-    pub(super) vertex: VertexId,
-    pub(super) serial: u64,
-}
-
 /// Reports an event at each interval of the monotonic clock; missed intervals make one event.
-pub(super) async fn tick(shared: Arc<Shared>, owner: SourceOwner, interval: Duration) {
+pub(in crate::watch) async fn tick(shared: Arc<Shared>, owner: SourceOwner, interval: Duration) {
     let interval = interval.max(Duration::from_millis(1));
     let Some(first) = Instant::now().checked_add(interval) else { return };
     let mut ticks = tokio::time::interval_at(first, interval);
@@ -95,7 +61,7 @@ fn drop_waiting(stream: &mut dyn LineStream) {
 
 /// Reports an event for the lines of a command, and restarts the command when it ends. Events of a command that prints
 /// without a pause have doubling delays.
-pub(super) async fn listen(
+pub(in crate::watch) async fn listen(
     shared: Arc<Shared>,
     owner: SourceOwner,
     index: usize,
