@@ -268,8 +268,9 @@ impl Row {
     fn replace(&self, graph: &mut Graph) {
         let (number, slot) = (self.number, self.slot());
         let path = format!("$DIR/got/{number}");
-        let old =
-            format!("name: before-{number}, path: {path}, content: \"old\\n\", replace: false");
+        let old = format!(
+            "name: before-{number}, path: {path}, mode: 0600, content: \"old\\n\", replace: false"
+        );
         graph.put("file", old);
         let all = format!("path: {path}, match: '^old$', {slot}");
         graph.put(self.kind, format!("{}, {all}", self.name("well")));
