@@ -2,14 +2,17 @@
 
 use crate::dependency::Need;
 use crate::failure::Failure;
+use crate::field_spec::FieldType;
+use crate::field_spec::Receives;
+use crate::field_values::{Fields, Invalid, Value};
 use crate::host::Supply;
-use crate::kind::{FieldType, Fields, Invalid, Value};
+use crate::inputs::{
+    BuiltResource, DeferredResource, InputSlot, Origin, Part, Received, ResolvedInput,
+    TemplatePiece,
+};
 use crate::resource::Resource;
 use crate::secret_text::{KeyedHash, KeyedHashOf, Secret, StateKey};
-use crate::values::{
-    BuiltResource, DeferredResource, InputSlot, Origin, Part, Received, Receives, ResolvedInput,
-    SentValue, TemplatePiece,
-};
+use crate::sent_values::SentValue;
 use crate::watch_source::WatchSource;
 use std::sync::Arc;
 

@@ -1,7 +1,5 @@
 //! The declaration of one field of a kind: its type, the expressions and the values from elsewhere that it allows.
 
-use crate::values::Receives;
-
 /// One field of a kind.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
@@ -44,6 +42,19 @@ pub struct FieldSpec {
     pub parts: &'static [(&'static str, &'static str)],
     /// The expressions that the field allows; none for a field without a decision.
     pub mode: Option<FieldMode>,
+}
+
+/// The values from elsewhere that a field accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Receives {
+    /// None.
+    Nothing,
+    /// Values that may be shown.
+    Shown,
+    /// Secrets too.
+    Secrets,
+    /// Secrets too, and also secrets that are only known by their keyed hash: the field can compare by hash.
+    Seals,
 }
 
 /// The condition under which the value of a field may come from another host.

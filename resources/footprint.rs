@@ -2,9 +2,8 @@
 
 use crate::claim::Claim;
 use crate::dependency::{HostObject, Need};
-use crate::kind::Invalid;
+use crate::field_values::Invalid;
 use crate::removal::Removal;
-use crate::resource::{ClosedDirectory, PathAfter};
 use crate::transaction::Grouping;
 use crate::watch_source::WatchSource;
 use std::path::{Path, PathBuf};
@@ -129,6 +128,31 @@ impl Footprint {
     pub fn claimed_paths(&self) -> impl Iterator<Item = &Path> {
         self.claims.iter().filter_map(Claim::as_path)
     }
+}
+
+/// A directory that a resource declares with a mode that does not let others enter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClosedDirectory {
+    /// The path.
+    pub path: PathBuf,
+    /// The declared owner, by name or number.
+    pub owner: Option<String>,
+}
+
+/// The state of a path after an apply.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum PathAfter {
+    /// The path does not exist.
+    Nothing,
+    /// A directory.
+    Directory,
+    /// A regular file.
+    File,
+    /// A symbolic link with this target.
+    Link(PathBuf),
+    /// An object that no path leads through, or an unknown state.
+    #[default]
+    Other,
 }
 
 fn append_new<T: PartialEq>(all: &mut Vec<T>, more: Vec<T>) {

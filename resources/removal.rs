@@ -1,9 +1,6 @@
 //! Removals: the fields of a kind that declare a resource absent.
 
-use crate::kind::{Fields, Invalid, KindSpec, Place, Value};
-use crate::resource::Resource;
-use std::path::PathBuf;
-use std::sync::Arc;
+use crate::field_values::Value;
 
 /// The fields that declare a resource of a kind absent. They are texts and truth values, so the store can
 /// record them and the resource can be removed after its graph is gone.
@@ -60,18 +57,5 @@ impl Removal {
     #[must_use]
     pub fn data(&self) -> &[(&'static str, Value)] {
         &self.data
-    }
-
-    /// Builds the resource that carries out the removal.
-    ///
-    /// # Errors
-    ///
-    /// Returns every problem of the fields, for example after the kind has changed in a new version.
-    pub fn build(&self, spec: &KindSpec, name: &str) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
-        let mut fields = Fields::default();
-        for (field, value) in self.fields.iter().chain(&self.data) {
-            fields.insert(field, value.clone());
-        }
-        (spec.build)(name, fields, &Place { base: PathBuf::from("/") })
     }
 }

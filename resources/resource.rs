@@ -1,32 +1,18 @@
 //! The trait that every kind implements.
 
 use crate::change::{Change, CheckResult, Outcome};
-use crate::copy_digest::CopyDigestSlot;
+use crate::check_request::{Answer, CheckRequest};
 use crate::failure::Failure;
-use crate::footprint::Footprint;
+use crate::field_values::Invalid;
+use crate::footprint::{ClosedDirectory, Footprint};
 use crate::host::Host;
-use crate::kind::Invalid;
 use crate::permit::Permit;
-use crate::sent_slot::SentSlot;
-use crate::values::{Sent, ValueRetention};
+use crate::sent_values::{Sent, ValueRetention};
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::Arc;
 pub use steadfast_traits::{ExecutorKind, OnInterrupt, RunPolicy, Traits};
 use tokio_util::sync::CancellationToken;
-
-/// A directory that a resource declares with a mode that does not let others enter.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClosedDirectory {
-    /// The path.
-    pub path: PathBuf,
-    /// The declared owner, by name or number.
-    pub owner: Option<String>,
-}
-
-/// A boxed future that a resource returns.
-pub type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A declared resource, with access to the host and without knowledge of the graph.
 /// [`crate::KindSpec::build`] has validated its fields, so every existing resource is valid.
@@ -137,37 +123,4 @@ pub trait Resource: Debug + Send + Sync {
             Outcome::Failed { failure, touched: false }
         })
     }
-}
-
-/// The state of a path after an apply.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum PathAfter {
-    /// The path does not exist.
-    Nothing,
-    /// A directory.
-    Directory,
-    /// A regular file.
-    File,
-    /// A symbolic link with this target.
-    Link(PathBuf),
-    /// An object that no path leads through, or an unknown state.
-    #[default]
-    Other,
-}
-
-/// The parameters of a check.
-#[derive(Clone, Debug, Default)]
-pub struct CheckRequest {
-    /// A refresh is owed: the kind decides the reaction (an exec runs again, a file checks again).
-    pub refresh: bool,
-    /// A run is requested although nothing may differ: first run of a definition, an event, `retry`. Kinds without
-    /// a state to compare run when this or `refresh` is set; others ignore the flag.
-    pub run: bool,
-    /// Cancelled together with the run.
-    pub cancel: CancellationToken,
-    /// The slot for the digest of copied sources, if the driver wants the digest.
-    pub copies: Option<Arc<CopyDigestSlot>>,
-    /// The slot for values that other resources receive, if they receive any. The driver fills the slot
-    /// ([`Resource::read_sent`]).
-    pub sent: Option<Arc<SentSlot>>,
 }

@@ -2,9 +2,9 @@
 //! together.
 
 use crate::change::{Change, CheckResult, Outcome};
+use crate::check_request::{Answer, CheckRequest};
 use crate::host::Host;
 use crate::permit::Permit;
-use crate::resource::{Answer, CheckRequest};
 use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;

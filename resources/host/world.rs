@@ -1,9 +1,9 @@
 //! The world that hosts share, as seen by kinds: values by key. The daemon supplies it; without one a call fails.
 
 use super::Host;
+use crate::check_request::Answer;
 use crate::failure::Failure;
 use crate::permit::{Permit, Revoked};
-use crate::resource::Answer;
 use std::fmt;
 use std::sync::Arc;
 

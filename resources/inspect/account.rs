@@ -1,11 +1,11 @@
 //! Inspection of users and groups.
 
 use super::{Field, Inspected, Inspector, secret_name, text};
+use crate::check_request::Answer;
 use crate::failure::Failure;
+use crate::field_values::Value;
 use crate::host::Host;
 use crate::host::tables::{AccountTables, PasswdRow, ShadowRow};
-use crate::kind::Value;
-use crate::resource::Answer;
 
 pub(super) const USERS: Inspector = Inspector { kind: "user", one: one_user, all: Some(all_users) };
 

@@ -2,15 +2,15 @@
 
 use super::{Field, Inspected, secret_name};
 use crate::change::CheckResult;
+use crate::check_request::CheckRequest;
 use crate::failure::Failure;
+use crate::field_values::{Fields, Place};
 use crate::host::Host;
 use crate::host::files::denies_others;
-use crate::kind::{Fields, Place};
 use crate::kind_set::KindSet;
 use crate::parts::field_reader::{bounded, normal_path};
 use crate::parts::on_thread;
 use crate::parts::text_edit::text_of;
-use crate::resource::CheckRequest;
 use rustix::fs::FileType;
 use std::path::{Path, PathBuf};
 

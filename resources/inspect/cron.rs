@@ -2,12 +2,12 @@
 
 use super::contained::{file_names, nearest, public_text};
 use super::{ContainerInspector, Field, Inspected, text};
+use crate::check_request::Answer;
 use crate::failure::Failure;
+use crate::field_values::Value;
 use crate::host::Host;
-use crate::kind::Value;
 use crate::parts::field_reader::bounded;
 use crate::parts::text_edit::text_of;
-use crate::resource::Answer;
 use std::path::Path;
 
 pub(super) const INSPECTOR: ContainerInspector =

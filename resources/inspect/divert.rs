@@ -1,10 +1,10 @@
 //! Inspection of diversions of dpkg.
 
 use super::{Inspected, Inspector, text};
+use crate::check_request::Answer;
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::kinds::divert::{diverted_files, find_diversion};
-use crate::resource::Answer;
 use std::path::Path;
 
 pub(super) const INSPECTOR: Inspector =

@@ -5,14 +5,14 @@
 
 use super::contained::NamedFile;
 use super::{ContainerInspector, Field, Inspected, text};
+use crate::check_request::Answer;
 use crate::failure::Failure;
+use crate::field_values::Value;
 use crate::host::Host;
-use crate::kind::Value;
 use crate::kinds::toml;
 use crate::parts::data::Format;
 use crate::parts::data::scalars::{parse_value, to_json};
 use crate::parts::data::tree::{Tree, written_path};
-use crate::resource::Answer;
 use std::collections::BTreeMap;
 
 const FILE: &str = "file";

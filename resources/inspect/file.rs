@@ -1,13 +1,13 @@
 //! Inspection of files, directories and links.
 
 use super::{Field, Inspected, Inspector, secret_name, text};
+use crate::check_request::Answer;
 use crate::failure::Failure;
+use crate::field_values::Value;
 use crate::host::Host;
 use crate::host::files::{AccountKind, Fault, Files, account_name, denies_others};
-use crate::kind::Value;
 use crate::parts::field_reader::normal_path;
 use crate::parts::file_values::octal_mode;
-use crate::resource::Answer;
 use rustix::fs::FileType;
 
 pub(super) const INSPECTOR: Inspector = Inspector { kind: "file", one, all: None };

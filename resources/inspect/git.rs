@@ -2,11 +2,11 @@
 
 use super::contained::is_converged;
 use super::{Inspected, Inspector, text};
+use crate::check_request::Answer;
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::kinds::git::{live_tree, tree_owner};
 use crate::parts::field_reader::normal_path;
-use crate::resource::Answer;
 
 pub(super) const INSPECTOR: Inspector = Inspector { kind: "git", one, all: None };
 

@@ -1,11 +1,11 @@
 //! Inspection of the lines of /etc/hosts.
 
 use super::{Field, Inspected, Inspector, text};
+use crate::check_request::Answer;
 use crate::failure::Failure;
+use crate::field_values::Value;
 use crate::host::Host;
-use crate::kind::Value;
 use crate::parts::text_edit::text_of;
-use crate::resource::Answer;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::Path;

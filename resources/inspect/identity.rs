@@ -1,11 +1,11 @@
 //! Inspection of the host's name and time zone.
 
 use super::{Inspected, Inspector, text};
+use crate::check_request::Answer;
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::parts::assignment::value_of;
 use crate::parts::text_edit::text_of;
-use crate::resource::Answer;
 use rustix::fs::FileType;
 use std::path::Path;
 

@@ -2,14 +2,14 @@
 
 use super::contained::{file_names, is_converged};
 use super::{Field, Inspected, Inspector, text};
+use crate::check_request::Answer;
 use crate::failure::Failure;
+use crate::field_values::Value;
 use crate::host::Host;
 use crate::host::files::{EntryStat, Files};
-use crate::kind::Value;
 use crate::parts::field_reader::bounded;
 use crate::parts::fstab::{FSTAB, Row, decode, device_path};
 use crate::parts::text_edit::text_of;
-use crate::resource::Answer;
 use rustix::fs::FileType;
 use std::path::Path;
 

@@ -1,10 +1,10 @@
 //! Inspection of the public keys that may log in as a user.
 
 use super::{ContainerInspector, Inspected, text};
+use crate::check_request::Answer;
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::kinds::ssh_authorized_key::live_keys;
-use crate::resource::Answer;
 use std::collections::BTreeSet;
 
 pub(super) const INSPECTOR: ContainerInspector = ContainerInspector {

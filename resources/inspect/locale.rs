@@ -1,14 +1,14 @@
 //! Inspection of locales and of the default language.
 
 use super::{Field, Inspected, Inspector, text};
+use crate::check_request::Answer;
 use crate::failure::Failure;
+use crate::field_values::Value;
 use crate::host::Host;
-use crate::kind::Value;
 use crate::kinds::locale::{DEFAULTS, LIST, choose_file, is_builtin, normal, usual_charset};
 use crate::parts::assignment::value_of;
 use crate::parts::commands::query_text;
 use crate::parts::text_edit::text_of;
-use crate::resource::Answer;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 

@@ -25,10 +25,10 @@ mod unit;
 
 pub use file::SOURCES;
 
+use crate::check_request::Answer;
 use crate::failure::Failure;
+use crate::field_values::Value;
 use crate::host::Host;
-use crate::kind::Value;
-use crate::resource::Answer;
 
 /// A live object as a declaration.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,11 +1,11 @@
 //! Inspection of packages.
 
 use super::{Field, Inspected, Inspector, text};
+use crate::check_request::Answer;
 use crate::failure::Failure;
+use crate::field_values::Value;
 use crate::host::Host;
 use crate::host::packages::State;
-use crate::kind::Value;
-use crate::resource::Answer;
 
 pub(super) const INSPECTOR: Inspector = Inspector { kind: "pkg", one, all: Some(all) };
 

@@ -2,13 +2,13 @@
 
 use super::contained::{file_names, is_converged, nearest, public_text};
 use super::{ContainerInspector, Field, Inspected, Inspector, text};
+use crate::check_request::Answer;
 use crate::escape::short;
 use crate::failure::Failure;
+use crate::field_values::Value;
 use crate::host::Host;
-use crate::kind::Value;
 use crate::parts::field_reader::bounded;
 use crate::parts::text_edit::text_of;
-use crate::resource::Answer;
 use std::path::{Path, PathBuf};
 
 pub(super) const REPOSITORIES: ContainerInspector = ContainerInspector {

@@ -1,10 +1,10 @@
 //! Inspection of systemd units.
 
 use super::{Inspected, Inspector, text};
+use crate::check_request::Answer;
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::host::systemd::{Activity, Bus};
-use crate::resource::Answer;
 
 pub(super) const INSPECTOR: Inspector = Inspector { kind: "svc", one, all: Some(all) };
 

@@ -2,14 +2,14 @@
 
 use super::contained::is_converged;
 use super::{ContainerInspector, Field, Inspected, text};
+use crate::check_request::Answer;
 use crate::failure::Failure;
+use crate::field_values::Value;
 use crate::host::Host;
 use crate::host::files::denies_others;
 use crate::host::systemd::{Activity, Bus};
-use crate::kind::Value;
 use crate::parts::field_reader::bounded;
 use crate::parts::text_edit::text_of;
-use crate::resource::Answer;
 use rustix::fs::FileType;
 use std::path::{Path, PathBuf};
 

@@ -2,16 +2,17 @@
 //! `export: true` and of names that begin with `@@`; a graph declares them that way.
 
 use crate::change::{Change, CheckResult, Difference, Outcome};
+use crate::check_request::{Answer, CheckRequest};
+use crate::field_spec::Receives;
+use crate::field_spec::{FieldMode, FieldSpec, FieldType, Interpreter};
+use crate::field_values::{Fields, Invalid, Place, Value};
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::world::WorldKey;
-use crate::kind::{
-    FieldMode, FieldSpec, FieldType, Fields, Interpreter, Invalid, KindSpec, Place, Value,
-};
+use crate::kind::KindSpec;
 use crate::permit::Permit;
 use crate::removal::Removal;
-use crate::resource::{Answer, CheckRequest, Resource, Traits};
-use crate::values::Receives;
+use crate::resource::{Resource, Traits};
 use crate::watch_source::WatchSource;
 use std::sync::Arc;
 

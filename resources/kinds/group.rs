@@ -2,16 +2,18 @@
 //!
 //! The kind must not examine undeclared aspects: without `members`, the members belong to others.
 
+use crate::check_request::Answer;
 use crate::claim::Claim;
 use crate::dependency::{HostObject, Need};
 use crate::failure::Failure;
+use crate::field_spec::Receives;
+use crate::field_spec::{FieldMode, FieldSpec, FieldType};
+use crate::field_values::{Fields, Invalid, Place, Value};
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::files::own_gid;
 use crate::host::tables::AccountTables;
-use crate::kind::{
-    FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Restoring, Value,
-};
+use crate::kind::{KindSpec, Restoring};
 use crate::parts::FieldReader;
 use crate::parts::account_tools::{name_problem, run_tool, words};
 use crate::parts::field_reader::bounded;
@@ -20,8 +22,8 @@ use crate::parts::{Managed, ValueSet, WriteFailure};
 use crate::permit::Permit;
 use crate::prior_state::{FieldValues, FormerValue};
 use crate::removal::Removal;
-use crate::resource::{Answer, Resource, Traits};
-use crate::values::{Receives, SendSpec, Sent, SentValue};
+use crate::resource::{Resource, Traits};
+use crate::sent_values::{SendSpec, Sent, SentValue};
 use crate::watch_source::WatchSource;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,13 +1,15 @@
 //! `hostname`: the name of the host: `/etc/hostname`, the name that the kernel knows now, and the pretty name.
 
+use crate::check_request::Answer;
 use crate::claim::Claim;
 use crate::dependency::HostObject;
 use crate::failure::Failure;
+use crate::field_spec::Receives;
+use crate::field_spec::{FieldMode, FieldSpec, FieldType};
+use crate::field_values::{Fields, Invalid, Place, Value};
 use crate::footprint::Footprint;
 use crate::host::Host;
-use crate::kind::{
-    FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Restoring, Value,
-};
+use crate::kind::{KindSpec, Restoring};
 use crate::parts::FieldReader;
 use crate::parts::Sequence;
 use crate::parts::TextEdit;
@@ -18,8 +20,8 @@ use crate::parts::whole_file::{Shape, managed_file};
 use crate::parts::{Managed, ValueSet, WriteFailure};
 use crate::permit::Permit;
 use crate::prior_state::{FieldValues, FormerValue};
-use crate::resource::{Answer, Resource, Traits};
-use crate::values::{Receives, SendSpec, Sent, SentValue};
+use crate::resource::{Resource, Traits};
+use crate::sent_values::{SendSpec, Sent, SentValue};
 use crate::watch_source::WatchSource;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -3,16 +3,17 @@
 //! modprobe(8) loads and unloads; /proc/modules is compared. Options take effect at the next load, because a loaded
 //! module is not unloaded for them. A refresh has no meaning. A removal unloads the module and removes both files.
 
+use crate::check_request::Answer;
 use crate::claim::Claim;
 use crate::dependency::{HostObject, Need};
 use crate::failure::Failure;
+use crate::field_spec::Receives;
+use crate::field_spec::{FieldMode, FieldSpec, FieldType, Interpreter};
+use crate::field_values::{Fields, Invalid, Place, Value};
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::files::Files;
-use crate::kind::{
-    FieldMode, FieldSpec, FieldType, Fields, Interpreter, Invalid, KindSpec, Place, Restoring,
-    Value,
-};
+use crate::kind::{KindSpec, Restoring};
 use crate::parts::commands::{command, read_on_thread, run_change};
 use crate::parts::field_reader::bounded;
 use crate::parts::whole_file::{Shape, managed_file};
@@ -20,8 +21,8 @@ use crate::parts::{FieldReader, Managed, Sequence, ValueSet, WriteFailure};
 use crate::permit::Permit;
 use crate::prior_state::{FieldValues, FormerValue};
 use crate::removal::Removal;
-use crate::resource::{Answer, Resource, Traits};
-use crate::values::{Receives, SendSpec};
+use crate::resource::{Resource, Traits};
+use crate::sent_values::SendSpec;
 use crate::watch_source::WatchSource;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

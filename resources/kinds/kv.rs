@@ -1,16 +1,20 @@
 //! `kv`: holds a key of the world to a value, and sends the value. Without `value` the resource only reads.
 
 use crate::change::{Change, CheckResult, Difference, Outcome};
+use crate::check_request::{Answer, CheckRequest};
 use crate::escape::short;
 use crate::failure::Failure;
+use crate::field_spec::Receives;
+use crate::field_spec::{FieldMode, FieldSpec, FieldType};
+use crate::field_values::{Fields, Invalid, Place, Value};
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::world::{WorldKey, WorldValue};
-use crate::kind::{FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
+use crate::kind::KindSpec;
 use crate::permit::Permit;
 use crate::removal::Removal;
-use crate::resource::{Answer, CheckRequest, Resource, Traits};
-use crate::values::{Receives, SendSpec, Sent, SentValue};
+use crate::resource::{Resource, Traits};
+use crate::sent_values::{SendSpec, Sent, SentValue};
 use crate::watch_source::WatchSource;
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -5,12 +5,15 @@
 
 use super::print::said;
 use crate::change::{Change, CheckResult, Outcome};
+use crate::check_request::{Answer, CheckRequest};
 use crate::escape::printable;
+use crate::field_spec::Receives;
+use crate::field_spec::{FieldMode, FieldSpec, FieldType};
+use crate::field_values::{Fields, Invalid, Place};
 use crate::host::Host;
-use crate::kind::{FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place};
+use crate::kind::KindSpec;
 use crate::permit::Permit;
-use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, RunPolicy, Traits};
-use crate::values::Receives;
+use crate::resource::{ExecutorKind, Resource, RunPolicy, Traits};
 use std::sync::Arc;
 
 /// The declaration of the kind.

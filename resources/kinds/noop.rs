@@ -1,9 +1,11 @@
 //! `noop`: a resource that is always converged, for attaching edges.
 
 use crate::change::CheckResult;
+use crate::check_request::{Answer, CheckRequest};
+use crate::field_values::{Fields, Invalid, Place};
 use crate::host::Host;
-use crate::kind::{Fields, Invalid, KindSpec, Place};
-use crate::resource::{Answer, CheckRequest, Resource, Traits};
+use crate::kind::KindSpec;
+use crate::resource::{Resource, Traits};
 use std::sync::Arc;
 
 /// The declaration of the kind.

@@ -5,14 +5,18 @@
 //! restart never makes a new password, and a receiver compares the host with the hash.
 
 use crate::change::{Change, CheckResult, Difference, Outcome};
+use crate::check_request::{Answer, CheckRequest};
 use crate::failure::Failure;
+use crate::field_spec::Receives;
+use crate::field_spec::{FieldMode, FieldSpec, FieldType};
+use crate::field_values::{Fields, Invalid, Place};
 use crate::footprint::Footprint;
 use crate::host::Host;
-use crate::kind::{FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place};
+use crate::kind::KindSpec;
 use crate::permit::Permit;
-use crate::resource::{Answer, CheckRequest, Resource, Traits};
+use crate::resource::{Resource, Traits};
 use crate::secret_text::Secret;
-use crate::values::{Receives, SendSpec, Sent, SentValue, ValueRetention};
+use crate::sent_values::{SendSpec, Sent, SentValue, ValueRetention};
 use std::sync::{Arc, Mutex, PoisonError};
 use zeroize::{Zeroize as _, Zeroizing};
 

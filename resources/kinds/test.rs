@@ -3,12 +3,17 @@
 
 use super::value::literals;
 use crate::change::{Change, CheckResult, Difference, Outcome};
+use crate::check_request::{Answer, CheckRequest};
 use crate::failure::Failure;
+use crate::field_spec::Receives;
+use crate::field_spec::{FieldMode, FieldSpec, FieldType};
+use crate::field_values::MaybeSecret;
+use crate::field_values::{Fields, Invalid, Place, Value};
 use crate::host::Host;
-use crate::kind::{FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
+use crate::kind::KindSpec;
 use crate::permit::Permit;
-use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, RunPolicy, Traits};
-use crate::values::{MaybeSecret, Receives, SendSpec, Sent, SentValue};
+use crate::resource::{ExecutorKind, Resource, RunPolicy, Traits};
+use crate::sent_values::{SendSpec, Sent, SentValue};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;

@@ -5,13 +5,14 @@
 //! daemon alone is no tick and changes nothing.
 
 use crate::change::{Change, CheckResult, Difference, Outcome};
+use crate::check_request::{Answer, CheckRequest};
+use crate::field_spec::{FieldSpec, FieldType};
+use crate::field_values::{Fields, Invalid, Place};
 use crate::footprint::Footprint;
 use crate::host::Host;
-use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, LONGEST_SPAN, Place};
+use crate::kind::{KindSpec, LONGEST_SPAN};
 use crate::permit::Permit;
-use crate::resource::{
-    Answer, CheckRequest, ExecutorKind, OnInterrupt, Resource, RunPolicy, Traits,
-};
+use crate::resource::{ExecutorKind, OnInterrupt, Resource, RunPolicy, Traits};
 use crate::watch_source::WatchSource;
 use std::sync::Arc;
 use std::time::Duration;

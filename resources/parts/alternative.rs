@@ -1,11 +1,12 @@
 //! A resource with several forms on the host, of which each check chooses one.
 
 use crate::change::{Change, CheckResult, Outcome};
+use crate::check_request::{Answer, CheckRequest};
 use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::permit::Permit;
-use crate::resource::{Answer, CheckRequest, Resource, Traits};
+use crate::resource::{Resource, Traits};
 use std::fmt;
 use std::sync::Arc;
 

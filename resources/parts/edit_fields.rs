@@ -5,11 +5,14 @@ use super::file_values::HASH;
 use super::text_edit::{Editor, TextEdit};
 use super::text_lines::{Insertion, compile_pattern};
 use super::validate_command::ValidateCommand;
-use crate::kind::{FieldMode, FieldRole, FieldSpec, FieldType, Invalid, Value};
+use crate::field_spec::Receives;
+use crate::field_spec::{FieldMode, FieldRole, FieldSpec, FieldType};
+use crate::field_values::MaybeSecret;
+use crate::field_values::{Invalid, Value};
 use crate::removal::Removal;
 use crate::resource::Resource;
 use crate::secret_text::Secret;
-use crate::values::{MaybeSecret, Receives, SendSpec, SentValue};
+use crate::sent_values::{SendSpec, SentValue};
 use std::path::PathBuf;
 use std::sync::Arc;
 

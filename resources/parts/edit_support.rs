@@ -2,7 +2,9 @@
 
 use super::text_edit::{Edited, TextEdit};
 use crate::failure::Failure;
-use crate::kind::{FieldType, Fields, Invalid, KindSpec, Place, Value};
+use crate::field_spec::FieldType;
+use crate::field_values::{Fields, Invalid, Place, Value};
+use crate::kind::KindSpec;
 use crate::resource::Resource;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -55,7 +57,7 @@ pub(crate) fn edit(spec: &KindSpec, given: &[(&str, &str)], text: &str) -> Strin
 pub(crate) fn remove(spec: &KindSpec, given: &[(&str, &str)], text: &str) -> String {
     let resource = build(spec, given).expect("valid");
     let removal = resource.footprint().removal.expect("a removal");
-    let absent = removal.build(spec, "/etc/f").expect("a valid removal");
+    let absent = spec.build_removal(&removal, "/etc/f").expect("a valid removal");
     assert!(absent.footprint().removal.is_none(), "a removal has no removal");
     text_edit(&absent).editor.edit(text).expect("removed").text
 }

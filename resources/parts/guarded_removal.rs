@@ -1,11 +1,12 @@
 //! The removal of a directory under a condition, for the undo of its creation.
 
 use crate::change::CheckResult;
+use crate::check_request::{Answer, CheckRequest};
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::parts::Sequence;
 use crate::parts::whole_file::absent_tree;
-use crate::resource::{Answer, CheckRequest, Resource, Traits};
+use crate::resource::{Resource, Traits};
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! Named values of an object, compared with the declared ones, written together and verified afterwards.
 
 use crate::change::{Change, CheckResult, Difference, Outcome};
+use crate::check_request::{Answer, CheckRequest};
 use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::hidden_difference::hide_if;
@@ -8,8 +9,8 @@ use crate::host::Host;
 use crate::parts::on_thread;
 use crate::permit::Permit;
 use crate::prior_state::FieldValues;
-use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, Traits};
-use crate::values::Sent;
+use crate::resource::{ExecutorKind, Resource, Traits};
+use crate::sent_values::Sent;
 use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;

@@ -1,13 +1,14 @@
 //! A directory that several resources put their files into: it is made if it is missing, and claimed by none.
 
 use crate::change::{Change, CheckResult, Difference, Outcome};
+use crate::check_request::{Answer, CheckRequest};
 use crate::dependency::Need;
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::files::{Attributes, Fault, Files, NewLists, Why};
 use crate::permit::Permit;
 use crate::prior_state::Loss;
-use crate::resource::{Answer, CheckRequest, Resource};
+use crate::resource::Resource;
 use crate::watch_source::WatchSource;
 use std::path::PathBuf;
 

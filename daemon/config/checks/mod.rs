@@ -382,7 +382,8 @@ impl Validator<'_> {
         (file, index): (usize, usize),
     ) {
         let shown = format!("{}[{}]", spec.kind, quoted(name));
-        let problem = match resource.footprint().removal.map(|removal| removal.build(spec, name)) {
+        let removal = resource.footprint().removal;
+        let problem = match removal.map(|removal| spec.build_removal(&removal, name)) {
             Some(Ok(_)) => return,
             None => Problem::new(
                 Code::Removal,

@@ -174,8 +174,7 @@ fn removing_resource(
             "the stored removal data belongs to another object; discard it with `steadfast forget`";
         return Err(what.to_owned());
     }
-    removal
-        .build(spec, name)
+    spec.build_removal(&removal, name)
         .map_err(|invalid| invalid.first().map_or_else(unreadable, |invalid| invalid.what.clone()))
 }
 

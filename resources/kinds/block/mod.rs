@@ -1,10 +1,10 @@
 //! `block`: lines of a text file between two marker lines.
 
 use crate::failure::Failure;
-use crate::kind::{
-    FieldMode, FieldRole, FieldSpec, FieldType, Fields, Interpreter, Invalid, KindSpec, Place,
-    Value,
-};
+use crate::field_spec::Receives;
+use crate::field_spec::{FieldMode, FieldRole, FieldSpec, FieldType, Interpreter};
+use crate::field_values::{Fields, Invalid, Place, Value};
+use crate::kind::KindSpec;
 use crate::parts::edit_fields::{
     AFTER, BEFORE, CREATE, EDIT_SENDS, EditFields, FILE, IN_PLACE, PATH, SENSITIVE, STATE,
     VALIDATE, read_insertion,
@@ -13,7 +13,6 @@ use crate::parts::text_lines::{Insertion, TextLines, unsafe_edit};
 use crate::parts::{Edited, Editor, FieldReader};
 use crate::resource::Resource;
 use crate::secret_text::Secret;
-use crate::values::Receives;
 use std::borrow::Cow;
 use std::sync::Arc;
 

@@ -13,14 +13,17 @@ mod schedule;
 pub use schedule::cron_fields;
 
 use crate::change::{Change, CheckResult, Outcome};
+use crate::check_request::{Answer, CheckRequest};
+use crate::field_spec::Receives;
+use crate::field_spec::{FieldMode, FieldSpec, FieldType, Interpreter};
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::files::AccountKind;
-use crate::kind::{FieldMode, FieldSpec, FieldType, Interpreter, KindSpec};
+use crate::kind::KindSpec;
 use crate::parts::file_values::HASH;
 use crate::permit::Permit;
-use crate::resource::{Answer, CheckRequest, Resource};
-use crate::values::{Receives, SendSpec};
+use crate::resource::Resource;
+use crate::sent_values::SendSpec;
 
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {

@@ -9,14 +9,16 @@ mod table;
 
 pub(crate) use table::{diverted_files, find_diversion};
 
+use crate::check_request::Answer;
 use crate::claim::Claim;
 use crate::dependency::{HostObject, Need};
 use crate::failure::Failure;
+use crate::field_spec::Receives;
+use crate::field_spec::{FieldMode, FieldSpec, FieldType};
+use crate::field_values::{Fields, Invalid, Place, Value};
 use crate::footprint::Footprint;
 use crate::host::Host;
-use crate::kind::{
-    FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Restoring, Value,
-};
+use crate::kind::{KindSpec, Restoring};
 use crate::kinds::noop;
 use crate::parts::alternative::Alternative;
 use crate::parts::commands::{command, read_on_thread, run_change};
@@ -28,8 +30,8 @@ use crate::parts::{FieldReader, Managed, Sequence, ValueSet, WriteFailure};
 use crate::permit::Permit;
 use crate::prior_state::{FieldValues, FormerValue};
 use crate::removal::Removal;
-use crate::resource::{Answer, Resource, Traits};
-use crate::values::{Receives, SendSpec, Sent, SentValue};
+use crate::resource::{Resource, Traits};
+use crate::sent_values::{SendSpec, Sent, SentValue};
 use crate::watch_source::WatchSource;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

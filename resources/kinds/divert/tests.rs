@@ -14,6 +14,6 @@ fn wrong_fields_are_rejected() {
 fn a_removal_keeps_the_other_name() {
     let resource = build(&SPEC, &[("to", "/etc/f.old"), ("rename", "false")]).expect("valid");
     let removal = resource.footprint().removal.expect("a removal");
-    let absent = removal.build(&SPEC, "/etc/f").expect("a valid removal");
+    let absent = SPEC.build_removal(&removal, "/etc/f").expect("a valid removal");
     assert!(absent.footprint().removal.is_none());
 }

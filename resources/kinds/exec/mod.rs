@@ -15,14 +15,16 @@ mod needs;
 mod run;
 
 use crate::change::{Change, CheckResult, Difference, Outcome};
+use crate::check_request::{Answer, CheckRequest};
+use crate::field_spec::Receives;
+use crate::field_spec::{FieldMode, FieldRole, FieldSpec, FieldType};
+use crate::field_values::Invalid;
 use crate::footprint::Footprint;
 use crate::host::{Command, Host};
-use crate::kind::{FieldMode, FieldRole, FieldSpec, FieldType, Invalid, KindSpec};
+use crate::kind::KindSpec;
 use crate::permit::Permit;
-use crate::resource::{
-    Answer, CheckRequest, ExecutorKind, OnInterrupt, Resource, RunPolicy, Traits,
-};
-use crate::values::{Receives, SendSpec, Sent};
+use crate::resource::{ExecutorKind, OnInterrupt, Resource, RunPolicy, Traits};
+use crate::sent_values::{SendSpec, Sent};
 use crate::watch_source::WatchSource;
 use guards::Guards;
 use std::path::Path;

@@ -1,17 +1,19 @@
 //! `fetch`: a file from a server, with a checksum. The file counts as declared while it has the checksum, so nothing
 //! is downloaded for a check.
 
+use crate::check_request::Answer;
 use crate::dependency::Need;
 use crate::failure::Failure;
+use crate::field_spec::Receives;
+use crate::field_spec::{FieldMode, FieldRole, FieldSpec, FieldType};
+use crate::field_values::{Fields, Invalid, Place, Value};
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::files::{
     AccountKind, Attributes, Content, Draft, EntryStat, Fault, Files, SET_ID, denies_others,
     grants_group_more, said,
 };
-use crate::kind::{
-    FieldMode, FieldRole, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value,
-};
+use crate::kind::KindSpec;
 use crate::kinds::file::mode_after;
 use crate::parts::checksum::KnownSum;
 use crate::parts::download::{self, Download};
@@ -21,8 +23,8 @@ use crate::parts::{FieldReader, Managed, Sequence, ValueSet, WriteFailure, on_th
 use crate::permit::Permit;
 use crate::prior_state::{FieldValues, Loss};
 use crate::removal::Removal;
-use crate::resource::{Answer, Resource, Traits};
-use crate::values::{Receives, SendSpec, Sent, SentValue};
+use crate::resource::{Resource, Traits};
+use crate::sent_values::{SendSpec, Sent, SentValue};
 use rustix::fs::FileType;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,16 +1,17 @@
 //! A hard link: another name of an existing file.
 
+use crate::check_request::Answer;
 use crate::dependency::Need;
 use crate::failure::Failure;
+use crate::field_values::{Fields, Invalid, Value};
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::files::{Fault, Files, is_protected_path, said};
-use crate::kind::{Fields, Invalid, Value};
 use crate::parts::{FieldReader, Managed, ValueSet, WriteFailure};
 use crate::permit::Permit;
 use crate::prior_state::{FieldValues, Loss};
 use crate::removal::Removal;
-use crate::resource::{Answer, Resource};
+use crate::resource::Resource;
 use crate::watch_source::WatchSource;
 use rustix::fs::FileType;
 use std::path::PathBuf;

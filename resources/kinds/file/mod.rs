@@ -17,21 +17,24 @@ mod sent;
 mod tree;
 
 use crate::change::{Change, CheckResult, Outcome};
+use crate::check_request::{Answer, CheckRequest};
 use crate::claim::Claim;
 use crate::dependency::HostObject;
 use crate::failure::Failure;
+use crate::field_spec::Receives;
+use crate::field_spec::{FieldMode, FieldRole, FieldSpec, FieldType, ForeignValue, Interpreter};
+use crate::field_values::{Invalid, Value};
 use crate::footprint::Footprint;
+use crate::footprint::{ClosedDirectory, PathAfter};
 use crate::host::Host;
 use crate::host::files::denies_others;
-use crate::kind::{
-    FieldMode, FieldRole, FieldSpec, FieldType, ForeignValue, Interpreter, Invalid, KindSpec, Value,
-};
+use crate::kind::KindSpec;
 use crate::parts::edit_fields::VALIDATE_PARTS;
 use crate::parts::validate_command::ValidateCommand;
 use crate::permit::Permit;
 use crate::removal::Removal;
-use crate::resource::{Answer, CheckRequest, ClosedDirectory, PathAfter, Resource};
-use crate::values::{Receives, Sent};
+use crate::resource::Resource;
+use crate::sent_values::Sent;
 use crate::watch_source::WatchSource;
 pub(crate) use apply::validate::Validation;
 pub(crate) use check::diff::new_file;

@@ -3,8 +3,9 @@
 use super::{Tree, undo};
 use crate::escape::short;
 use crate::failure::Failure;
+use crate::field_values::{Fields, Invalid, Place, Value};
 use crate::host::files::is_protected_path;
-use crate::kind::{Fields, Invalid, LONGEST_SPAN, Place, Restoring, Value};
+use crate::kind::{LONGEST_SPAN, Restoring};
 use crate::parts::shell_words::shell_word;
 use crate::parts::whole_file::absent_tree;
 use crate::parts::{FieldReader, Managed};

@@ -1,17 +1,19 @@
 //! Removal, and undo of the first clone: a working tree without work of others is removed.
 
 use super::{Tree, VERSION, tree_owner};
+use crate::check_request::Answer;
 use crate::failure::Failure;
+use crate::field_values::Fields;
 use crate::host::files::{Files, said};
 use crate::host::{End, Host};
-use crate::kind::{Fields, Restoring};
+use crate::kind::Restoring;
 use crate::parts::commands::failed;
 use crate::parts::guarded_removal::{RemovalGuard, guarded_removal};
 use crate::parts::shell_words::shell_word;
 use crate::parts::staging::guard_way_for;
 use crate::parts::tree_listing::list_tree;
 use crate::parts::{FieldReader, on_thread};
-use crate::resource::{Answer, Resource};
+use crate::resource::Resource;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;

@@ -1,16 +1,16 @@
 //! `hosts`: the names of one address in /etc/hosts.
 
 use crate::failure::Failure;
-use crate::kind::{
-    FieldMode, FieldRole, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value,
-};
+use crate::field_spec::Receives;
+use crate::field_spec::{FieldMode, FieldRole, FieldSpec, FieldType};
+use crate::field_values::{Fields, Invalid, Place, Value};
+use crate::kind::KindSpec;
 use crate::parts::edit_fields::{
     CREATE, EDIT_SENDS, EditFields, IN_PLACE, SENSITIVE, STATE, VALIDATE,
 };
 use crate::parts::text_lines::TextLines;
 use crate::parts::{Edited, Editor, FieldReader};
 use crate::resource::Resource;
-use crate::values::Receives;
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;

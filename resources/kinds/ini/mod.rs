@@ -1,7 +1,10 @@
 //! `ini`: one key of a file with sections, as in systemd units, desktop files and my.cnf.
 
 use crate::failure::Failure;
-use crate::kind::{FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
+use crate::field_spec::Receives;
+use crate::field_spec::{FieldMode, FieldSpec, FieldType};
+use crate::field_values::{Fields, Invalid, Place, Value};
+use crate::kind::KindSpec;
 use crate::parts::edit_fields::{
     CREATE, EDIT_SENDS, EditFields, FILE, IN_PLACE, PATH, SENSITIVE, STATE, VALIDATE,
 };
@@ -9,7 +12,6 @@ use crate::parts::text_lines::{TextLines, unsafe_edit};
 use crate::parts::{Edited, Editor, FieldReader};
 use crate::resource::Resource;
 use crate::secret_text::Secret;
-use crate::values::Receives;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;

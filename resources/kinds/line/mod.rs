@@ -1,9 +1,10 @@
 //! `line`: one line of a text file.
 
 use crate::failure::Failure;
-use crate::kind::{
-    FieldMode, FieldRole, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value,
-};
+use crate::field_spec::Receives;
+use crate::field_spec::{FieldMode, FieldRole, FieldSpec, FieldType};
+use crate::field_values::{Fields, Invalid, Place, Value};
+use crate::kind::KindSpec;
 use crate::parts::edit_fields::{
     AFTER, BEFORE, CREATE, EDIT_SENDS, EditFields, FILE, IN_PLACE, PATH, SENSITIVE, STATE,
     VALIDATE, read_insertion,
@@ -12,7 +13,6 @@ use crate::parts::text_lines::{Insertion, TextLines, compile_pattern};
 use crate::parts::{Edited, Editor, FieldReader};
 use crate::resource::Resource;
 use crate::secret_text::Secret;
-use crate::values::Receives;
 use regex_lite::Regex;
 use std::borrow::Cow;
 use std::sync::Arc;

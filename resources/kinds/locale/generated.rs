@@ -1,6 +1,7 @@
 //! The locale as the C library has it, made by locale-gen and deleted by localedef.
 
 use super::normal;
+use crate::check_request::Answer;
 use crate::claim::Claim;
 use crate::dependency::{HostObject, Need};
 use crate::escape::short;
@@ -13,7 +14,7 @@ use crate::parts::text_edit::text_of;
 use crate::parts::{Precondition, ValueSet, WriteFailure};
 use crate::permit::Permit;
 use crate::prior_state::FieldValues;
-use crate::resource::{Answer, Traits};
+use crate::resource::Traits;
 use crate::watch_source::WatchSource;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

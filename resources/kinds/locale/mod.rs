@@ -9,11 +9,12 @@ mod generated;
 
 use crate::escape::short;
 use crate::failure::Failure;
+use crate::field_spec::Receives;
+use crate::field_spec::{FieldMode, FieldSpec, FieldType};
+use crate::field_values::{Fields, Invalid, Place, Value};
 use crate::host::Host;
 use crate::host::files::Fault;
-use crate::kind::{
-    FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Restoring, Value,
-};
+use crate::kind::{KindSpec, Restoring};
 use crate::parts::FieldReader;
 use crate::parts::Sequence;
 use crate::parts::alternative::Alternative;
@@ -24,7 +25,7 @@ use crate::parts::{Edited, Editor, Managed, Precondition, TextEdit};
 use crate::prior_state::FormerValue;
 use crate::removal::Removal;
 use crate::resource::Resource;
-use crate::values::{Receives, SendSpec};
+use crate::sent_values::SendSpec;
 use generated::Generated;
 use rustix::fs::FileType;
 use std::path::{Path, PathBuf};

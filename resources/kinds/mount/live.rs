@@ -2,12 +2,14 @@
 
 use super::options::Options;
 use super::table::{Mounted, TABLE, Table};
+use crate::check_request::Answer;
 use crate::failure::Failure;
+use crate::field_values::Value;
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::files::{Files, said};
 use crate::host::systemd::Bus;
-use crate::kind::{Restoring, Value};
+use crate::kind::Restoring;
 use crate::parts::commands::{command, read_on_thread, run_change};
 use crate::parts::field_reader::{bounded, normal_path};
 use crate::parts::fstab::{device_path, refuse_links};
@@ -16,8 +18,8 @@ use crate::parts::staging::guard_way;
 use crate::parts::{Managed, Precondition, ValueSet, WriteFailure};
 use crate::permit::Permit;
 use crate::prior_state::{FieldValues, FormerValue};
-use crate::resource::{Answer, Traits};
-use crate::values::{Sent, SentValue};
+use crate::resource::Traits;
+use crate::sent_values::{Sent, SentValue};
 use crate::watch_source::WatchSource;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

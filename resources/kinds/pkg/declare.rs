@@ -3,7 +3,7 @@
 use super::name::{is_name, is_version};
 use super::{Answers, Conffiles, Declared, Pkg, Together, Want};
 use crate::escape::short;
-use crate::kind::{Fields, Invalid, Place};
+use crate::field_values::{Fields, Invalid, Place};
 use crate::resource::Resource;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

@@ -3,10 +3,10 @@
 use super::Kind;
 use crate::escape::short;
 use crate::failure::Failure;
+use crate::field_values::{Invalid, Value};
 use crate::host::{End, Finished};
-use crate::kind::{Invalid, Value};
 use crate::parts::FieldReader;
-use crate::values::{Sent, SentValue};
+use crate::sent_values::{Sent, SentValue};
 use regex_lite::Regex;
 
 /// The rule that finds the value in the output of a command.
@@ -211,8 +211,8 @@ fn truth(text: &str) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::field_values::Fields;
     use crate::host::Captured;
-    use crate::kind::Fields;
 
     fn rule(kind: Kind, find: Find) -> AnswerRule {
         AnswerRule { kind, is_stderr: false, find }

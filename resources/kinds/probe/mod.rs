@@ -6,23 +6,25 @@
 mod answer;
 
 use crate::change::CheckResult;
+use crate::check_request::{Answer, CheckRequest};
 use crate::dependency::{HostObject, Need};
 use crate::escape::short;
 use crate::failure::Failure;
+use crate::field_spec::Receives;
+use crate::field_spec::{FieldMode, FieldSpec, FieldType};
+use crate::field_values::{Fields, Invalid, Place};
 use crate::footprint::Footprint;
 use crate::host::packages::{STATUS, State};
 use crate::host::{Command, End, Host};
-use crate::kind::{
-    FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, LONGEST_SPAN, Place,
-};
+use crate::kind::{KindSpec, LONGEST_SPAN};
 use crate::parts::assignment::value_of;
 use crate::parts::checksum::bounded_checksum_of;
 use crate::parts::commands::{command, failed};
 use crate::parts::field_reader::{bounded, normal_path};
 use crate::parts::text_edit::text_of;
 use crate::parts::{FieldReader, on_thread};
-use crate::resource::{Answer, CheckRequest, Resource, Traits};
-use crate::values::{Receives, SendSpec, Sent};
+use crate::resource::{Resource, Traits};
+use crate::sent_values::{SendSpec, Sent};
 use crate::watch_source::WatchSource;
 use answer::{AnswerRule, read_rule};
 use std::path::{Path, PathBuf};

@@ -6,7 +6,10 @@
 
 use crate::escape::short;
 use crate::failure::Failure;
-use crate::kind::{FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place};
+use crate::field_spec::Receives;
+use crate::field_spec::{FieldMode, FieldSpec, FieldType};
+use crate::field_values::{Fields, Invalid, Place};
+use crate::kind::KindSpec;
 use crate::parts::edit_fields::{
     EDIT_SENDS, EditFields, FILE, IN_PLACE, PATH, SENSITIVE, VALIDATE,
 };
@@ -14,7 +17,6 @@ use crate::parts::text_lines::{compile_lines_pattern, unsafe_edit};
 use crate::parts::{Edited, Editor, FieldReader};
 use crate::resource::Resource;
 use crate::secret_text::Secret;
-use crate::values::Receives;
 use regex_lite::Regex;
 use std::ops::Range;
 use std::sync::Arc;

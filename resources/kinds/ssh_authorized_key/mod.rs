@@ -9,22 +9,23 @@ mod account;
 mod key_line;
 
 use crate::change::{Change, CheckResult, Outcome};
+use crate::check_request::{Answer, CheckRequest};
 use crate::claim::Claim;
 use crate::dependency::{HostObject, Need};
 use crate::failure::Failure;
+use crate::field_spec::Receives;
+use crate::field_spec::{FieldMode, FieldRole, FieldSpec, FieldType, Interpreter};
+use crate::field_values::{Fields, Invalid, Place, Value};
 use crate::footprint::Footprint;
 use crate::host::Host;
-use crate::kind::{
-    FieldMode, FieldRole, FieldSpec, FieldType, Fields, Interpreter, Invalid, KindSpec, Place,
-    Value,
-};
+use crate::kind::KindSpec;
 use crate::parts::edit_fields::STATE;
 use crate::parts::text_edit::text_of;
 use crate::parts::{FieldReader, Sequence, TextEdit};
 use crate::permit::Permit;
 use crate::removal::Removal;
-use crate::resource::{Answer, CheckRequest, Resource};
-use crate::values::{Receives, SendSpec, Sent, SentValue};
+use crate::resource::Resource;
+use crate::sent_values::{SendSpec, Sent, SentValue};
 use crate::watch_source::WatchSource;
 use account::Account;
 use futures_util::FutureExt as _;

@@ -56,7 +56,7 @@ fn fields_make_lines() {
     let footprint = resource.footprint();
     assert_eq!(footprint.claims.len(), 3);
     let removal = footprint.removal.expect("a removal");
-    let absent = removal.build(&SPEC, "x").expect("valid");
+    let absent = SPEC.build_removal(&removal, "x").expect("valid");
     assert!(absent.footprint().removal.is_none());
 }
 

@@ -2,8 +2,8 @@
 
 use super::{Refresh, Startup, State, Svc, name};
 use crate::escape::short;
+use crate::field_values::{Fields, Invalid, Place};
 use crate::host::systemd::Bus;
-use crate::kind::{Fields, Invalid, Place};
 use crate::resource::Resource;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Names of units in the notation of systemd.
 
 use crate::escape::short;
-use crate::kind::Invalid;
+use crate::field_values::Invalid;
 
 /// The unit types that can be started and stopped.
 const TYPES: [&str; 9] =

@@ -1,11 +1,13 @@
 //! Swap space in use, read from the kernel's table and changed by swapon(8) and swapoff(8).
 
 use super::SwapFile;
+use crate::check_request::Answer;
 use crate::failure::Failure;
+use crate::field_values::{Invalid, Value};
 use crate::footprint::Footprint;
 use crate::host::files::{Files, said};
 use crate::host::{Command, Host};
-use crate::kind::{Invalid, Restoring, Value};
+use crate::kind::Restoring;
 use crate::parts::commands::{command, read_on_thread, run_change};
 use crate::parts::fstab::{decode, device_path};
 use crate::parts::shell_words::shell_word;
@@ -13,8 +15,8 @@ use crate::parts::staging::guard_way;
 use crate::parts::{Managed, ValueSet, WriteFailure};
 use crate::permit::Permit;
 use crate::prior_state::{After, FieldValues, FormerValue};
-use crate::resource::{Answer, Traits};
-use crate::values::{Sent, SentValue};
+use crate::resource::Traits;
+use crate::sent_values::{Sent, SentValue};
 use crate::watch_source::WatchSource;
 use rustix::fs::FileType;
 use std::path::{Path, PathBuf};

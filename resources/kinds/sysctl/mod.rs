@@ -8,23 +8,25 @@
 
 mod key;
 
+use crate::check_request::Answer;
 use crate::claim::Claim;
 use crate::dependency::{HostObject, Need};
 use crate::failure::Failure;
+use crate::field_spec::Receives;
+use crate::field_spec::{FieldMode, FieldRole, FieldSpec, FieldType};
+use crate::field_values::{Fields, Invalid, Place, Value};
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::files::said;
-use crate::kind::{
-    FieldMode, FieldRole, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Restoring, Value,
-};
+use crate::kind::{KindSpec, Restoring};
 use crate::parts::field_reader::bounded;
 use crate::parts::shell_words::{shell_word, single_quoted};
 use crate::parts::{FieldReader, Managed, Sequence, TextEdit, ValueSet, WriteFailure};
 use crate::permit::Permit;
 use crate::prior_state::{FieldValues, FormerValue};
 use crate::removal::Removal;
-use crate::resource::{Answer, Resource};
-use crate::values::{Receives, SendSpec, Sent, SentValue};
+use crate::resource::Resource;
+use crate::sent_values::{SendSpec, Sent, SentValue};
 use crate::watch_source::WatchSource;
 use key::{Key, LineEditor, is_same_value};
 use std::path::{Path, PathBuf};

@@ -6,7 +6,8 @@ mod editor;
 
 pub(crate) use editor::read_tree;
 
-use crate::kind::{Fields, Invalid, KindSpec, Place};
+use crate::field_values::{Fields, Invalid, Place};
+use crate::kind::KindSpec;
 use crate::parts::data::declare::{KEY, TYPE, VALUE, common_value, read_fields};
 use crate::parts::data::tree::Tree;
 use crate::parts::edit_fields::{

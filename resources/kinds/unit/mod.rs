@@ -11,17 +11,17 @@ mod reload;
 
 use crate::dependency::{HostObject, Need};
 use crate::escape::short;
+use crate::field_spec::Receives;
+use crate::field_spec::{FieldMode, FieldRole, FieldSpec, FieldType, Interpreter};
+use crate::field_values::{Fields, Invalid, Place, Value};
 use crate::footprint::Footprint;
-use crate::kind::{
-    FieldMode, FieldRole, FieldSpec, FieldType, Fields, Interpreter, Invalid, KindSpec, Place,
-    Value,
-};
+use crate::kind::KindSpec;
 use crate::parts::file_values::HASH;
 use crate::parts::whole_file::{Shape, managed_file};
 use crate::parts::{Declaration, FieldReader, ParentDirectory, Sequence};
 use crate::removal::Removal;
 use crate::resource::Resource;
-use crate::values::{Receives, SendSpec};
+use crate::sent_values::SendSpec;
 use reload::Reload;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,13 +1,14 @@
 //! The step after a change of unit files: systemd reads them again.
 
 use crate::change::{Change, CheckResult, Difference, Outcome};
+use crate::check_request::{Answer, CheckRequest};
 use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::systemd::{Applied, Bus};
 use crate::parts::on_thread;
 use crate::permit::Permit;
-use crate::resource::{Answer, CheckRequest, Resource, Traits};
+use crate::resource::{Resource, Traits};
 use futures_util::FutureExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

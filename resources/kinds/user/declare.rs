@@ -2,15 +2,15 @@
 
 use super::{User, expiry};
 use crate::escape::short;
+use crate::field_values::MaybeSecret;
+use crate::field_values::{Fields, Invalid, Place};
 use crate::host::files::is_protected_path;
-use crate::kind::{Fields, Invalid, Place};
 use crate::parts::FieldReader;
 use crate::parts::Managed;
 use crate::parts::account_tools::name_problem;
 use crate::parts::field_reader::{bounded, normal_path};
 use crate::resource::Resource;
 use crate::secret_text::Secret;
-use crate::values::MaybeSecret;
 use std::path::Path;
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
 //! Undo of the creation of a home directory: a home that has only unchanged files of `/etc/skel` is removed.
 
+use crate::check_request::Answer;
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::host::files::{Fault, Files};
@@ -7,7 +8,7 @@ use crate::parts::field_reader::normal_path;
 use crate::parts::guarded_removal::{RemovalGuard, guarded_removal};
 use crate::parts::on_thread;
 use crate::parts::tree_listing::{Listed, list_tree};
-use crate::resource::{Answer, Resource};
+use crate::resource::Resource;
 use rustix::fs::FileType;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -15,20 +15,24 @@ mod values;
 
 pub(crate) use expiry::date_of;
 
+use crate::check_request::Answer;
 use crate::claim::Claim;
 use crate::dependency::{HostObject, Need};
 use crate::failure::Failure;
+use crate::field_spec::Receives;
+use crate::field_spec::{FieldMode, FieldSpec, FieldType};
+use crate::field_values::Value;
 use crate::footprint::Footprint;
 use crate::host::Host;
-use crate::kind::{FieldMode, FieldSpec, FieldType, KindSpec, Value};
+use crate::kind::KindSpec;
 use crate::parts::field_reader::normal_path;
 use crate::parts::{ValueSet, WriteFailure};
 use crate::permit::Permit;
 use crate::prior_state::FieldValues;
 use crate::removal::Removal;
-use crate::resource::{Answer, Traits};
+use crate::resource::Traits;
 use crate::secret_text::Secret;
-use crate::values::{Receives, SendSpec, Sent, SentValue};
+use crate::sent_values::{SendSpec, Sent, SentValue};
 use crate::watch_source::WatchSource;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;

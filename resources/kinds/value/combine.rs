@@ -1,14 +1,15 @@
 //! Conversions of received values: the types of texts, fields of JSON, joined lists.
 
 use crate::change::CheckResult;
+use crate::check_request::{Answer, CheckRequest};
 use crate::escape::short;
 use crate::failure::Failure;
+use crate::field_values::{Fields, Invalid, Value};
 use crate::host::Host;
-use crate::kind::{Fields, Invalid, Value};
 use crate::parts::data::scalars::{parse_tree, to_json};
 use crate::parts::data::tree::{Tree, split_path};
-use crate::resource::{Answer, CheckRequest, Resource, Traits};
-use crate::values::{Sent, SentValue};
+use crate::resource::{Resource, Traits};
+use crate::sent_values::{Sent, SentValue};
 
 /// A text that is converted to a type. A text that cannot be converted is a failure of the check, because a received
 /// text is not known at load.
@@ -154,7 +155,7 @@ impl Resource for Conversion {
 #[cfg(test)]
 mod tests {
     use super::Conversion;
-    use crate::kind::Value;
+    use crate::field_values::Value;
 
     fn convert(from: &str, target: &'static str, path: &[&str]) -> Result<Value, String> {
         let path = path.iter().map(|key| (*key).to_owned()).collect();

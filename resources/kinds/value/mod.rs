@@ -5,10 +5,14 @@
 pub(super) mod combine;
 
 use crate::change::CheckResult;
+use crate::check_request::{Answer, CheckRequest};
+use crate::field_spec::Receives;
+use crate::field_spec::{FieldMode, FieldSpec, FieldType};
+use crate::field_values::{Fields, Invalid, Place, Value};
 use crate::host::Host;
-use crate::kind::{FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
-use crate::resource::{Answer, CheckRequest, Resource, Traits};
-use crate::values::{Receives, SendSpec, Sent, SentValue};
+use crate::kind::KindSpec;
+use crate::resource::{Resource, Traits};
+use crate::sent_values::{SendSpec, Sent, SentValue};
 use std::sync::Arc;
 
 /// The declaration of the kind.

@@ -1,6 +1,7 @@
 //! `yaml`: one value of a YAML file.
 
-use crate::kind::{Fields, Invalid, KindSpec, Place};
+use crate::field_values::{Fields, Invalid, Place};
+use crate::kind::KindSpec;
 use crate::parts::data::declare::{KEY, TYPE, VALUE, common_value, read_fields};
 use crate::parts::data::{DataEditor, Format};
 use crate::parts::edit_fields::{

@@ -2,11 +2,12 @@
 
 use super::scalars::{parse_tree, parse_value};
 use super::tree::{Tree, split_path};
-use crate::kind::{FieldMode, FieldSpec, FieldType, Fields, Invalid, Value};
+use crate::field_spec::Receives;
+use crate::field_spec::{FieldMode, FieldSpec, FieldType};
+use crate::field_values::{Fields, Invalid, Value};
 use crate::parts::FieldReader;
 use crate::parts::edit_fields::EditFields;
 use crate::removal::Removal;
-use crate::values::Receives;
 
 pub(crate) const KEY: FieldSpec = FieldSpec::new(
     "key",

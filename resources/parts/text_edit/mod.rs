@@ -6,14 +6,15 @@
 mod together;
 
 use crate::change::{Change, CheckResult, Difference, Outcome};
+use crate::check_request::{Answer, CheckRequest};
 use crate::dependency::HostObject;
 use crate::failure::Failure;
+use crate::field_values::Invalid;
 use crate::footprint::Footprint;
 use crate::hidden_difference::{hide_if, is_hidden};
 use crate::host::Host;
 use crate::host::files::{Content, EntryStat, Fault, Files, Why, said};
 use crate::host::unfinished::{LONGEST_WAIT, time_until_whole};
-use crate::kind::Invalid;
 use crate::kinds::file::unified;
 use crate::parts::edit_share::{EditShare, LARGEST};
 use crate::parts::file_values::{HASH, read_file_values};
@@ -21,9 +22,9 @@ use crate::parts::text_bytes::{decoded, encoded};
 use crate::parts::validate_command::ValidateCommand;
 use crate::permit::Permit;
 use crate::removal::Removal;
-use crate::resource::{Answer, CheckRequest, Resource, Traits};
+use crate::resource::{Resource, Traits};
+use crate::sent_values::Sent;
 use crate::transaction::Grouping;
-use crate::values::Sent;
 use rustix::fs::FileType;
 use std::any::Any;
 use std::fmt::Debug;

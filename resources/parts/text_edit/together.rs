@@ -2,6 +2,7 @@
 
 use super::{Found, TextEdit, one_result};
 use crate::change::{Change, CheckResult, Outcome};
+use crate::check_request::{Answer, CheckRequest};
 use crate::hidden_difference::is_hidden;
 use crate::host::Host;
 use crate::host::files::{
@@ -15,7 +16,6 @@ use crate::parts::file_turn::FileTurn;
 use crate::parts::text_bytes::{decoded, encoded};
 use crate::permit::Permit;
 use crate::prior_state::{EDITED_TOGETHER, Loss};
-use crate::resource::{Answer, CheckRequest};
 use crate::transaction::{Member, Transaction};
 use std::sync::Arc;
 

@@ -270,9 +270,8 @@ fn a_secret_is_written_and_never_shown() {
         assert!(std::fs::read_to_string(&path).unwrap().contains("hunter2"), "{kind}");
         // The removal hides the secret too, and the history does not record it.
         let Some(removal) = secret.footprint().removal else { continue };
-        let absent = removal
-            .build(KindSet::of_this_build().find(kind).unwrap(), path.to_str().unwrap())
-            .unwrap();
+        let spec = KindSet::of_this_build().find(kind).unwrap();
+        let absent = spec.build_removal(&removal, path.to_str().unwrap()).unwrap();
         support::chmod(&path, 0o644);
         let gone = change(&host, &absent);
         assert!(!format!("{gone:?}").contains("hunter2"), "{kind}: {gone:?}");

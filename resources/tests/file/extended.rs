@@ -212,7 +212,7 @@ fn a_hard_link_names_the_same_file() {
     assert_eq!(fs::read_to_string(&second).unwrap(), "y");
     let removal = held.footprint().removal.expect("a removal");
     let spec = KindSet::of_this_build().find("file").expect("the kind");
-    made(&host, &removal.build(spec, second.to_str().unwrap()).unwrap());
+    made(&host, &spec.build_removal(&removal, second.to_str().unwrap()).unwrap());
     assert!(!second.exists() && first.exists());
     let wrong = build("file", "/x", &[("hardlink", "/y"), ("content", "z")]).unwrap_err();
     assert!(wrong.iter().any(|it| it.field == Some("content")), "{wrong:?}");

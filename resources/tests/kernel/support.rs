@@ -113,7 +113,7 @@ impl SimulatedHost {
     pub(crate) fn removes(&self, kind: &str, name: &str, resource: &Arc<dyn Resource>) {
         let removal = resource.footprint().removal.expect("a removal");
         let spec = KindSet::of_this_build().find(kind).unwrap();
-        let removing = removal.build(spec, name).unwrap();
+        let removing = spec.build_removal(&removal, name).unwrap();
         assert!(removing.footprint().removal.is_none(), "a removal has no removal");
         // Stored removal data are read in the order of the kind's fields.
         let place = |field: &str| spec.fields.iter().position(|known| known.name == field);

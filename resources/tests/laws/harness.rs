@@ -20,7 +20,7 @@ pub(crate) struct Case {
     pub(crate) name: &'static str,
     /// The fields; lists and maps (`key=value`) have one entry for each line.
     pub(crate) given: &'static [(&'static str, &'static str)],
-    /// The files that exist before, with mode 0644.
+    /// The files that exist before, with mode 0644, or 0600 for a sensitive resource: a secret needs a closed file.
     pub(crate) before: &'static [(&'static str, &'static str)],
     /// The files afterwards; none for a file that does not exist.
     pub(crate) after: &'static [(&'static str, Option<&'static str>)],
@@ -109,6 +109,9 @@ impl Case {
                 machine.make_directories(parent).expect("made");
             }
             machine.write(path, content).expect("written");
+            if self.given.contains(&("sensitive", "true")) {
+                machine.chmod(path, 0o600).expect("closed");
+            }
         }
         (self.prepare)(&machine);
         // Young states are not trusted, which is not the subject here.
@@ -142,7 +145,7 @@ impl Case {
     pub(crate) fn removal(&self) -> Option<Arc<dyn Resource>> {
         let spec = KindSet::of_this_build().find(self.kind).expect("a kind of this build");
         let removal = self.resource().footprint().removal?;
-        Some(removal.build(spec, self.name).expect("a valid removal"))
+        Some(spec.build_removal(&removal, self.name).expect("a valid removal"))
     }
 
     pub(crate) fn check(&self, machine: &SimulatedHost) -> CheckResult {

@@ -109,7 +109,8 @@ fn removals_name_the_effects() {
     ] {
         let resource = build(kind, name, given).unwrap();
         let removal = resource.footprint().removal.expect(kind);
-        let absent = removal.build(KindSet::of_this_build().find(kind).unwrap(), name).unwrap();
+        let absent =
+            KindSet::of_this_build().find(kind).unwrap().build_removal(&removal, name).unwrap();
         assert!(absent.footprint().removal.is_none() && !absent.footprint().creates(), "{kind}");
     }
 }

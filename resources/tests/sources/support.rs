@@ -104,7 +104,7 @@ pub(crate) fn failed(resource: &Arc<dyn Resource>) -> (String, bool) {
 pub(crate) fn removed(kind: &str, name: &Path, resource: &Arc<dyn Resource>) {
     let removal = resource.footprint().removal.expect("a removal");
     let spec = KindSet::of_this_build().find(kind).unwrap();
-    let absent = removal.build(spec, name.to_str().unwrap()).unwrap();
+    let absent = spec.build_removal(&removal, name.to_str().unwrap()).unwrap();
     assert!(absent.footprint().removal.is_none(), "a removal has no removal");
     made(&absent);
     assert!(!name.exists());

@@ -1,6 +1,8 @@
 //! Applies the plan of a check: verifies the premise again, and checks the permit before every step.
 
 use crate::change::{Change, Outcome};
+use crate::check_request::CheckRequest;
+use crate::footprint::ClosedDirectory;
 use crate::host::Host;
 use crate::host::files::{
     Acceptance, AccountKind, Attributes, Content, Draft, Entry, EntryStat, Fault, Files, NewLists,
@@ -16,7 +18,6 @@ use crate::kinds::file::check::steps::origins;
 use crate::kinds::file::tree::walk::Tree;
 use crate::permit::Permit;
 use crate::prior_state::Loss;
-use crate::resource::{CheckRequest, ClosedDirectory};
 use rustix::fs::FileType;
 use tokio_util::sync::CancellationToken;
 

@@ -7,12 +7,12 @@
 use super::steps::Hands;
 use super::validate::{Rejection, Validation, staged_file};
 use crate::change::{Change, CheckResult, Outcome};
+use crate::check_request::{Answer, CheckRequest};
 use crate::host::Host;
 use crate::host::files::{Acceptance, Fault, said};
 use crate::kinds::file::File;
 use crate::parts::validate_command::StagedFile;
 use crate::permit::Permit;
-use crate::resource::{Answer, CheckRequest};
 use crate::transaction::{Grouping, Member, Transaction};
 use std::any::Any;
 use std::cell::{Cell, RefCell};

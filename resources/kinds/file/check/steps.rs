@@ -1,6 +1,7 @@
 //! Compares the object, and everything below a directory, with the declaration; changes nothing.
 
 use crate::change::{Change, CheckResult};
+use crate::check_request::CheckRequest;
 use crate::failure::Failure;
 use crate::host::files::{AccountKind, Content, Entry, EntryStat, Fault, Files, Why, said};
 use crate::host::input_trust::Reader;
@@ -12,7 +13,6 @@ use crate::kinds::file::check::loss_digest;
 use crate::kinds::file::check::plan::{Found, Plan, Premise};
 use crate::kinds::file::declare::content::Body;
 use crate::kinds::file::tree::walk::Tree;
-use crate::resource::CheckRequest;
 use crate::secret_text::KeyedHashOf;
 use rustix::fs::FileType;
 use std::ffi::OsStr;

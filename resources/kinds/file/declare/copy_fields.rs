@@ -1,7 +1,7 @@
 //! Reads the rare fields of a file: sources, trees, and the conditions of a replacement.
 
+use crate::field_values::{Fields, Invalid, Place};
 use crate::host::files::{is_purgeable, printable};
-use crate::kind::{Fields, Invalid, Place};
 use crate::kinds::file::OldContent;
 use crate::kinds::file::RareFields;
 use crate::kinds::file::declare::exceptions::{Claims, Pattern};

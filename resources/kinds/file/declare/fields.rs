@@ -1,7 +1,8 @@
 //! Builds a file resource from the fields of the graph and reports every problem at once.
 
+use crate::field_values::MaybeSecret;
+use crate::field_values::{Fields, Invalid, Place};
 use crate::host::files::{is_protected_path, printable};
-use crate::kind::{Fields, Invalid, Place};
 use crate::kinds::file::File;
 use crate::kinds::file::OldContent;
 use crate::kinds::file::Shape;
@@ -12,7 +13,6 @@ use crate::kinds::file::declare::mode::Mode;
 use crate::kinds::file::extended::{self, ExtendedFields};
 use crate::kinds::file::hard_link;
 use crate::resource::Resource;
-use crate::values::MaybeSecret;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 

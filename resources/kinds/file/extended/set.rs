@@ -2,6 +2,7 @@
 
 use super::acl::{self, ACCESS, DEFAULT, Entry, Raw, Tag};
 use super::capabilities::{self, Capabilities};
+use crate::check_request::Answer;
 use crate::dependency::Need;
 use crate::failure::Failure;
 use crate::footprint::Footprint;
@@ -14,7 +15,6 @@ use crate::parts::data::tree::Tree;
 use crate::parts::{ValueSet, WriteFailure};
 use crate::permit::Permit;
 use crate::prior_state::FieldValues;
-use crate::resource::Answer;
 use rustix::fs::FileType;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};

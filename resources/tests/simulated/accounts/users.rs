@@ -136,7 +136,7 @@ fn a_user_is_removed_and_root_never() {
     let spec = steadfast_resources::KindSet::of_this_build().find("user").expect("a kind");
     let plain = good("user", "eve", &[("manage_home", Value::Bool(true))]);
     let removal = plain.footprint().removal.expect("a removal");
-    let removed = removal.build(spec, "eve").expect("a resource");
+    let removed = spec.build_removal(&removal, "eve").expect("a resource");
     assert!(removed.footprint().removal.is_none() && change(&host, &removed).destructive);
     converge(&host, &removed);
     assert_eq!(calls.borrow()[0].0, ["userdel", "eve"]);
@@ -146,7 +146,7 @@ fn a_user_is_removed_and_root_never() {
     let whole = good("user", "zoe", &flags);
     converge(&host, &whole);
     let removal = whole.footprint().removal.expect("a removal");
-    converge(&host, &removal.build(spec, "zoe").expect("a resource"));
+    converge(&host, &spec.build_removal(&removal, "zoe").expect("a resource"));
     assert_eq!(calls.borrow()[2].0, ["userdel", "--remove", "zoe"]);
 
     assert!(good("user", "root", &[]).footprint().removal.is_none());
