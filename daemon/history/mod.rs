@@ -5,7 +5,7 @@
 //! failure of that database must never harm the rest of the state (docs/decisions/0029-history-and-undo.md).
 //!
 //! Reading order: `entry` (one row), `database`, `writer`, `batch_writer` (its thread), `run_capture` (one run),
-//! `reader`, `edits`, `listing`, `undo_log`, `renames`, `shared_limits`, `interrupted_writer`, `last_number`.
+//! `reader`, `undo_limits`, `edits`, `listing`, `undo_log`, `renames`, `shared_limits`, `interrupted_writer`, `last_number`.
 //!
 //! [`PriorStateRecorder`]: steadfast_resources::PriorStateRecorder
 
@@ -20,14 +20,14 @@ mod reader;
 mod renames;
 mod run_capture;
 mod shared_limits;
+mod undo_limits;
 mod undo_log;
 mod writer;
 
 pub use listing::Selected;
-pub use reader::{
-    Entry, Listed, Reader, UNREADABLE, Undo, UndoStep, Undoable, describe_missing_content,
-};
+pub use reader::{Entry, Listed, Reader, UNREADABLE, Undo, UndoStep, Undoable};
 pub use renames::{Alias, Names};
+pub use undo_limits::describe_missing_content;
 pub use writer::{Clock, History};
 
 use crate::store::HISTORY;

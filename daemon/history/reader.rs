@@ -2,6 +2,7 @@
 
 use super::database::SCHEMA;
 use super::entry::{Stored, columns, has_content_seal};
+use super::undo_limits::{lost_bits, why_not};
 use super::undo_log::Undoing;
 use super::{HistoryError, PRODUCED, database};
 use crate::store::database::Fault;
@@ -12,11 +13,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use steadfast_resources::{
     After, EDITED_TOGETHER, FormerValue, KeyedHash, NotRecorded, PriorContent, PriorEdit,
-    PriorEntry, PriorShape, PriorState, StateKey, printable,
+    PriorShape, PriorState, StateKey, printable,
 };
-
-/// The set-user-id and set-group-id bits.
-const SET_ID: u32 = 0o6000;
 
 /// One change of a path or of values, with its prior state.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -309,7 +307,8 @@ impl Reader {
         let (mut unrestorable, mut left) = (Vec::new(), Vec::new());
         for (path, entries) in paths {
             let (former, withheld) = self.before(&entries)?;
-            if let Some(why) = why_not(&former, &entries) {
+            let why = why_not(&former, &entries);
+            if let Some(why) = why.or(self.secret_since(&former, (resource, &entries))?) {
                 unrestorable.push(format!("{}: {why}", printable(&path.to_string_lossy())));
                 continue;
             }
@@ -418,7 +417,11 @@ impl Reader {
     }
 
     /// Reads all entries of a query; fails if one is unreadable, because the undo would be incomplete.
-    fn read(&self, sql: &str, params: impl rusqlite::Params) -> Result<Vec<Entry>, HistoryError> {
+    pub(super) fn read(
+        &self,
+        sql: &str,
+        params: impl rusqlite::Params,
+    ) -> Result<Vec<Entry>, HistoryError> {
         let whole = |listed| match listed {
             Listed::Entry(entry) => Ok(*entry),
             Listed::Unreadable(number) => Err(self.refuse(&format!(
@@ -451,40 +454,6 @@ impl Reader {
 
 /// The description of an unreadable entry.
 pub const UNREADABLE: &str = "damaged, or written with another values.key";
-
-/// Returns the reason why a state cannot be restored, if there is one.
-fn why_not(former: &PriorState, entries: &[&Entry]) -> Option<String> {
-    let PriorState::Thing(thing) = former else { return None };
-    let why = match thing.shape {
-        PriorShape::Other => "it was a socket, fifo or device",
-        PriorShape::File(_, PriorContent::NotRecorded(NotRecorded::Same)) => return None,
-        PriorShape::File(_, PriorContent::NotRecorded(why)) => describe_missing_content(why),
-        PriorShape::File(_, PriorContent::Bytes(_))
-        | PriorShape::Directory
-        | PriorShape::Link(_) => return None,
-    };
-    let number = entries.first().map_or(0, |first| first.number);
-    Some(format!("{why} (change {number})"))
-}
-
-/// Returns the set-id bits that a file had lost when its content was recorded.
-fn lost_bits(before: &PriorEntry, held: &PriorEntry) -> u32 {
-    let is_same = (before.uid, before.gid) == (held.uid, held.gid);
-    before.mode & SET_ID & if is_same { !held.mode } else { SET_ID }
-}
-
-/// Describes the reason why a content was not recorded.
-#[must_use]
-pub fn describe_missing_content(why: NotRecorded) -> &'static str {
-    match why {
-        NotRecorded::Same => "the content was unchanged",
-        NotRecorded::Secret => "the content was not recorded: sensitive, or not readable by others",
-        NotRecorded::Large => {
-            "the content was not recorded: too large for the history or its free space"
-        }
-        NotRecorded::Unreadable => "the content was not recorded: unreadable",
-    }
-}
 
 /// Returns each value as it was before the first change of it.
 fn earliest_values(entries: Vec<Entry>) -> Vec<FormerValue> {

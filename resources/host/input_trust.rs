@@ -1,7 +1,7 @@
 //! Trust in paths (S-11): a user who can change a file that root reads or runs has the rights of root, so
 //! root uses only files that no untrusted user can change.
 
-use super::files::{EntryStat, printable};
+use super::files::{EntryStat, has_open_mark_at, is_from_before, printable};
 use super::kernel::{fstat, getxattr, readlinkat, statat};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -142,6 +142,12 @@ impl Reader {
                             printable(&next)
                         )));
                     }
+                    if is_from_before(&here, &name, found.st_uid) {
+                        return Some(Err(format!(
+                            "the link {} is older than its directory's present rights",
+                            printable(&next)
+                        )));
+                    }
                     let target = readlinkat(CWD, &next, Vec::new()).ok()?;
                     let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
                     if target.is_absolute() {
@@ -167,7 +173,7 @@ impl Reader {
     /// Returns a description of an untrusted user's access to one object in a folder that was examined before.
     #[must_use]
     pub fn doubts_seen(self, path: &Path, seen: &EntryStat) -> Option<String> {
-        let why = self.wrong(path, (seen.uid, seen.gid, seen.mode))?;
+        let why = self.wrong(path, seen.kind, (seen.uid, seen.gid, seen.mode))?;
         Some(format!("{} {why}", printable(path)))
     }
 
@@ -187,10 +193,16 @@ impl Reader {
     }
 
     fn wrong_with(self, path: &Path, stat: &Stat) -> Option<String> {
-        self.wrong(path, (stat.st_uid, stat.st_gid, stat.st_mode))
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        self.wrong(path, kind, (stat.st_uid, stat.st_gid, stat.st_mode))
     }
 
-    fn wrong(self, path: &Path, (uid, gid, mode): (u32, u32, u32)) -> Option<String> {
+    fn wrong(
+        self,
+        path: &Path,
+        kind: FileType,
+        (uid, gid, mode): (u32, u32, u32),
+    ) -> Option<String> {
         if !self.believes(uid) {
             return Some(format!("belongs to uid {uid}"));
         }
@@ -201,6 +213,10 @@ impl Reader {
         if mode & 0o002 != 0 || (by_group && !own_group) {
             let mode = mode & 0o7777;
             return Some(format!("is writable by others (mode {mode:04o})"));
+        }
+        if kind == FileType::RegularFile && has_open_mark_at(path) {
+            let why = "was writable by others, who may have it open; put a copy in its place";
+            return Some(why.to_owned());
         }
         None
     }

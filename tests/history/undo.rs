@@ -229,3 +229,26 @@ fn an_undo_without_a_content_restores_all_but_the_set_id_bits() {
     assert!(!refused.contains("continues with this one"), "{refused}");
     assert_eq!(path.metadata().expect("there").mode() & 0o7777, 0o755, "{refused}");
 }
+
+/// An edit with a secret is a resource of its own: an undo of owner and mode would open the file.
+#[test]
+fn an_undo_of_a_mode_does_not_open_a_secret_of_later() {
+    let place = Stage::new(Limits::default());
+    let path = place.path("f");
+    std::fs::write(&path, "key=none\n").expect("written");
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o644))
+        .expect("opened");
+    assert!(is_changed(&place.apply("f", &[("mode", "0600")])));
+    let edit = |text| {
+        let given = [("line", text), ("match", "^key="), ("sensitive", "true")];
+        place.apply_as(("line", path.to_str().expect("text")), "line[key]", &given)
+    };
+    assert!(is_changed(&edit("key=hunter2")));
+    let refused = place.undo("f", None).expect_err("the secret stays closed");
+    assert!(refused.contains("line[key] has changed a secret content since"), "{refused}");
+    assert_eq!(path.metadata().expect("there").mode() & 0o7777, 0o600);
+    // Another undo of a mode goes on: no secret was written after it.
+    assert!(is_changed(&place.apply("f", &[("mode", "0640")])));
+    place.undo("f", None).expect("undone");
+    assert_eq!(path.metadata().expect("there").mode() & 0o7777, 0o600);
+}

@@ -32,7 +32,9 @@ pub use paths::protected_paths::{is_protected_path, is_purgeable};
 pub use paths::tree_walk::{DirWalk, Entered};
 pub use prior_state::enclosure::RestoredDirectories;
 pub use prior_state::record::{Noted, PendingNote, denies_others, grants_group_more};
+pub(in crate::host) use takeover::handover_mark::is_from_before;
 pub use takeover::other_users::own_gid;
+pub(in crate::host) use takeover::takeover_mark::has_open_mark_at;
 
 use crate::failure::Failure;
 pub(crate) use crate::host::kernel::Mounts;

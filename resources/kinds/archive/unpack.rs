@@ -270,6 +270,7 @@ impl Source {
                 let hint = "declare its `checksum`, or make root the owner of the file and all parent directories";
                 return Err(Fault::refused(failure.hint(hint)));
             }
+            files.guard_lent(&origin, reader)?;
             // The owner may choose the content, and not the time that it takes.
             Files::guard_size(from, &seen)?;
             let Some(spot) = files.open_entry(to)? else { return Err(Fault::moved()) };

@@ -98,12 +98,12 @@ const FIELDS: &[FieldSpec] = &[
     FieldSpec::new(
         "group",
         FieldType::Text,
-        "Group, by name or number. Default: unchanged; the daemon's group when created.",
+        "Group, by name or number. Default: unchanged; the daemon's group when created, and when another user's object gets a new owner.",
     ).mode(FieldMode::Value).receives(Receives::Shown).example("root"),
     FieldSpec::new(
         "mode",
         FieldType::Text,
-        "Mode, 0644 or u=rw,g=r. Default: unchanged; when created 0644, for a directory 0755. Sensitive or secret content without a mode gets 0600, even if the existing file has a wider mode. Set-id bits are dropped on a change of owner unless the mode names them.",
+        "Mode, 0644 or u=rw,g=r. Default: unchanged; when created 0644, for a directory 0755. Sensitive or secret content without a mode gets 0600, even if the existing file has a wider mode. Set-id bits are dropped on a change of owner unless the mode names them. With `recurse`, set-id bits go to directories only.",
     ).mode(FieldMode::Value).receives(Receives::Shown).example("0644"),
     FieldSpec::new(
         "force",

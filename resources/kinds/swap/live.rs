@@ -5,7 +5,7 @@ use crate::check_request::Answer;
 use crate::failure::Failure;
 use crate::field_values::{Invalid, Value};
 use crate::footprint::Footprint;
-use crate::host::files::{Files, said};
+use crate::host::files::{EntryStat, Fault, Files, said};
 use crate::host::{Command, Host};
 use crate::kind::Restoring;
 use crate::parts::commands::{command, read_on_thread, run_change};
@@ -138,8 +138,11 @@ fn patient(argv: &[&str]) -> Command {
 ///
 /// Fails if another user could exchange the file, or could read the memory that it will hold.
 fn check_file(files: &Files, path: &Path) -> Result<bool, Failure> {
-    let look = || files.open_entry(path)?.map_or(Ok(None), |spot| spot.look());
-    let Some(seen) = look().map_err(|fault| files.failure(fault, path))? else {
+    let look = || -> Result<Option<(EntryStat, bool)>, Fault> {
+        let Some(spot) = files.open_entry(path)? else { return Ok(None) };
+        Ok(spot.look()?.map(|seen| (seen, files.is_marked_open(&spot, &seen))))
+    };
+    let Some((seen, is_open)) = look().map_err(|fault| files.failure(fault, path))? else {
         return guard_way("create", path).map(|()| false);
     };
     let refused = |why: &str, hint: &str| Err(said("use swap in", path, why).hint(hint));
@@ -149,6 +152,10 @@ fn check_file(files: &Files, path: &Path) -> Result<bool, Failure> {
     if files.is_root() && (seen.uid != 0 || seen.mode & 0o077 != 0) {
         let why = "another user can read or write the file";
         return refused(why, "make root the owner, with mode 0600, or remove the file");
+    }
+    if is_open {
+        let why = "another user could write the file before, and may have it open";
+        return refused(why, "remove the file, and declare its `size`");
     }
     guard_way("use swap in", path).map(|()| true)
 }

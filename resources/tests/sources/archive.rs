@@ -216,6 +216,11 @@ fn a_source_that_another_user_leads_elsewhere_is_refused() {
     let home = folder.path().join("home");
     made(&resource("archive", &home, &[given, ("owner", "1000")]));
     assert_eq!(fs::metadata(home.join("app-1")).unwrap().uid(), 1000);
+    // A private archive of root that the user has moved there is not unpacked for the user.
+    shell(folder.path(), "rm theirs/a.tar; mv private/a.tar theirs/a.tar");
+    let said =
+        refused(&resource("archive", &folder.path().join("other"), &[given, ("owner", "1000")]));
+    assert!(said.contains("only root may read the file"), "{said}");
 }
 
 /// The checksum of a source is sent, whether it is declared or not: of the unpacked archive, and with `creates` of the

@@ -1,11 +1,13 @@
 //! `git`: branches, tags and commits of a real repository.
 
-use crate::support::{hold, made, refused, removed, resource, shell, wait};
+use crate::support::{build, check, hold, made, refused, removed, resource, shell, wait};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use steadfast_resources::inspect::{Field, inspectors};
-use steadfast_resources::{After, FormerValue, Host, KindSet, Outcome, Resource, Value};
+use steadfast_resources::{
+    After, CheckResult, FormerValue, Host, KindSet, Outcome, Resource, Value,
+};
 use tempfile::{TempDir, tempdir};
 
 /// Makes the repository `origin` with the commits `one` (tag v1) and `two` on the branch main.
@@ -346,6 +348,27 @@ fn a_configuration_that_others_can_change_is_not_used() {
         assert!(!at.join("tree/ran").exists(), "{break_it}");
         shell(at, mend_it);
     }
+}
+
+/// A user wrote the configuration before root took the tree over, and git runs the programs that it names.
+#[test]
+fn a_configuration_of_before_a_takeover_is_not_used() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let folder = repository();
+    let at = folder.path();
+    made(&tree(at, &[]));
+    shell(at, "git -C tree config filter.x.clean 'touch ran; cat'; chown -R 65534:65534 tree");
+    let path = format!("{}/", at.join("tree").display());
+    let owned = build("file", &path, &[("owner", "root"), ("recurse", "true")]).unwrap();
+    assert!(matches!(hold(&owned), Outcome::Changed(_)));
+    let said = refused(&tree(at, &[("force", "true")]));
+    assert!(said.contains("another user can change the configuration"), "{said}");
+    assert!(!at.join("tree/ran").exists());
+    // A new configuration is root's.
+    shell(at, "git -C tree config --unset filter.x.clean");
+    assert!(matches!(check(&tree(at, &[])), CheckResult::Same));
 }
 
 /// Git would work in the repository above, whose tree is another.

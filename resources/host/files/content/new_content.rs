@@ -92,9 +92,18 @@ impl Files {
         }
         if let Some(origin) = &found {
             Self::guard_size(path, &origin.seen)?;
-            self.guard_loan(&origin.directory, (path, &origin.seen), reader)?;
+            self.guard_lent(origin, reader)?;
         }
         Ok(found)
+    }
+
+    /// Rejects the copy of a private file of root for another user who can have moved it to its name.
+    ///
+    /// # Errors
+    ///
+    /// Fails for such a file.
+    pub fn guard_lent(&self, origin: &Origin, reader: Reader) -> Result<(), Fault> {
+        self.guard_loan(&origin.directory, (&origin.path, &origin.seen), reader)
     }
 
     /// Rejects a file of more than [`LARGEST_OF_OTHERS`] bytes that another user can change, also for that user: a

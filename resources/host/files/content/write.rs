@@ -8,8 +8,8 @@ use crate::host::files::fault::{Fault, Why, said};
 use crate::host::files::objects::attributes::{Attributes, handle_of, path_of};
 use crate::host::files::objects::xattr;
 use crate::host::files::paths::entry::{Entry, EntryStat};
-use crate::host::files::prior_state::record::PendingNote;
-use crate::host::files::takeover::other_users::Keeping;
+use crate::host::files::prior_state::record::{PendingNote, grants_group_more};
+use crate::host::files::takeover::other_users::{Keeping, own_gid};
 use crate::host::kernel::{fchmod, fchown, fsync, ftruncate, openat, pwrite, reserve_room};
 use crate::permit::Permit;
 use rustix::fs::{FileType, Gid, Mode, OFlags, Uid};
@@ -110,6 +110,7 @@ impl Files {
         let keeping = self.keeping(spot, draft, old)?;
         let group = match draft.group {
             Some(group) => Some(group),
+            None if draft.sensitive && grants_group_more(draft.mode) => Some(own_gid()),
             None => self.group_of_new(spot, (draft.owner, draft.mode))?,
         };
         let draft = &Draft { group, ..*draft };

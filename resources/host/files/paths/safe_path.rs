@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::host::files::fault::{Fault, printable, said};
 use crate::host::files::paths::entry::EntryStat;
+use crate::host::files::takeover::handover_mark::is_from_before;
 use crate::host::kernel::{fstat, getxattr, openat, openat2, readlinkat};
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
@@ -147,6 +148,10 @@ impl<'a> SafeWalk<'a> {
                 );
             }
         }
+        let here = format!("/proc/self/fd/{}", self.here().handle.as_raw_fd());
+        if is_from_before(Path::new(&here), name, stat.st_uid) {
+            return Err(self.refuse(name, "it is older than the present rights of its directory"));
+        }
         let owners: Vec<u32> = self.passed.iter().map(|passed| passed.stat.st_uid).collect();
         for uid in owners.into_iter().chain([stat.st_uid]) {
             if uid != 0 && uid != self.own_uid {
@@ -187,7 +192,7 @@ impl<'a> SafeWalk<'a> {
                 { link.chars().take(24).collect::<String>() }
             ))
             .hint(
-                "declare the target path of the link, or make root the owner of the link and its directory",
+                "declare the target path of the link; or make the link again, as root, in a directory of root",
             ),
         )
     }

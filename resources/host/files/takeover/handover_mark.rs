@@ -130,6 +130,15 @@ impl Files {
     }
 }
 
+/// Returns true if another user can have put this entry of an owner into the directory, before root closed or took the
+/// directory.
+pub(in crate::host) fn is_from_before(directory: &Path, name: &OsStr, owner: u32) -> bool {
+    let mark = directory.to_str().and_then(read);
+    mark.is_some_and(|mark| {
+        !mark.clears(owner) && is_older(CWD, directory.join(name).as_os_str(), mark.at)
+    })
+}
+
 fn read(directory: &str) -> Option<Handover> {
     let mut value = [0_u8; 64];
     let length = getxattr(directory, MARK, &mut value).ok()?;

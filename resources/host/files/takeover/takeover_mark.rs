@@ -28,6 +28,11 @@ pub(in crate::host::files) fn has_open_mark(file: &OwnedFd) -> bool {
     fgetxattr(file, MARK, &mut [0; 64]).is_ok()
 }
 
+/// Returns true if the regular file at this path has the mark of a file that others may have open.
+pub(in crate::host) fn has_open_mark_at(path: &Path) -> bool {
+    getxattr(path, MARK, &mut [0; 64]).is_ok()
+}
+
 impl Files {
     /// Marks a directory that others can change before root takes it over. Returns true if the directory is such
     /// a one.

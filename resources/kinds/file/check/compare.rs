@@ -419,9 +419,15 @@ impl File {
     pub(in crate::kinds::file) fn mode_over(&self, now: u32, is_directory: bool) -> u32 {
         let Some(mode) = &self.mode else { return now };
         let bits = mode.over(now, is_directory);
+        if !self.rare().recurse {
+            return bits;
+        }
+        if !is_directory {
+            // Set-id bits of a tree are for its directories: they pass the group on. A program needs its own line.
+            return bits & !SET_ID;
+        }
         // One number cannot fit files and directories: in a tree, a reader of a directory may also enter it.
-        let tree = self.rare().recurse && is_directory && mode.is_exact();
-        if tree { bits | ((bits & 0o444) >> 2) } else { bits }
+        if mode.is_exact() { bits | ((bits & 0o444) >> 2) } else { bits }
     }
 }
 

@@ -95,7 +95,9 @@ impl Look<'_> {
             }
         }
         let mut base = if is_narrow { base & 0o700 } else { base };
-        if declared.group.is_none() && self.is_strangers_group(seen, declared.owner)? {
+        if declared.group.is_none() && self.loses_group(seen, declared.owner) {
+            declared.group = Some(own_gid());
+        } else if declared.group.is_none() && self.is_strangers_group(seen, declared.owner)? {
             let is_directory = seen.kind == FileType::Directory;
             // New objects in a directory with the bit would get the group.
             let passed_on = if is_directory { SET_GID } else { 0 };
@@ -133,13 +135,20 @@ impl Look<'_> {
         content.denies_others() || (self.file.mode.is_some() && denies_others(declared))
     }
 
-    /// Returns true if a stranger can have chosen the group of the object, which changes hands or lies in the directory
-    /// of another user: without a declaration this group gets no right that others do not have.
+    /// Returns true if the object loses its undeclared group together with the stranger who owned it: a later mode could
+    /// give this group a right.
+    fn loses_group(&self, seen: &EntryStat, owner: Option<u32>) -> bool {
+        seen.kind != FileType::Symlink
+            && seen.gid != own_gid()
+            && self.files.is_root()
+            && self.files.leaves_stranger(seen, owner)
+    }
+
+    /// Returns true if a stranger can have chosen the group of the object, which lies in the directory of another user:
+    /// without a declaration this group gets no right that others do not have.
     fn is_strangers_group(&self, seen: &EntryStat, owner: Option<u32>) -> Result<bool, Fault> {
         let after = owner.or(Some(seen.uid));
-        Ok(seen.gid != own_gid()
-            && (self.files.leaves_stranger(seen, owner)
-                || self.files.is_in_strangers_directory(self.spot, after)?))
+        Ok(seen.gid != own_gid() && self.files.is_in_strangers_directory(self.spot, after)?)
     }
 
     /// Returns true if the declared mode gives set-id bits: who can change the file gets the rights of its owner or

@@ -69,6 +69,9 @@ pub(in crate::kinds::file) fn build(
                 .hint("omit `mode`, or declare the mode of the target file"),
         );
     }
+    if !is_directory && state != State::Absent {
+        check_group_program((owner.as_deref(), mode.as_ref()), &mut wrong);
+    }
     let known = Known {
         path: &path,
         thing: match state {
@@ -99,6 +102,19 @@ pub(in crate::kinds::file) fn build(
     let file =
         File { path: path.clone(), shape, owner, group, mode, force, sensitive, is_listed, rare };
     Ok(extended.around(Arc::new(file), &path))
+}
+
+/// Rejects a program with the set-group-ID bit that belongs to a user: the user can write another program into it, and
+/// gets the rights of the group.
+fn check_group_program((owner, mode): (Option<&str>, Option<&Mode>), wrong: &mut Vec<Invalid>) {
+    let is_roots = owner.is_none_or(|owner| matches!(owner, "root" | "0"));
+    let is_program = mode.is_some_and(|mode| mode.over(0, false) & 0o2010 == 0o2010);
+    if is_program && !is_roots {
+        let what = "the owner could write a program of their own with the rights of the group";
+        wrong.push(
+            Invalid::field("mode", what).hint("owner: root, or a mode without s for the group"),
+        );
+    }
 }
 
 /// Hides the declared line of problems with a secret content, because a problem is shown with its line (S-6).

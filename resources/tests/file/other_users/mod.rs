@@ -1,8 +1,8 @@
 //! Protection against other users: links, races, prepared and moved objects, private content, and runs without root.
 //!
-//! Reading order: `safety`, `races`, `windows`, `trust`, `strangers` (the harness), `takeover`, `later_runs`,
-//! `access_lists`, `privileges`, `private_objects`, `moved_trees`, `moved_parents`, `restored`, `relatives`,
-//! `unprivileged`.
+//! Reading order: `safety`, `races`, `windows`, `trust`, `strangers` (the harness), `takeover`, `taken_over`,
+//! `later_runs`, `access_lists`, `privileges`, `private_objects`, `moved_trees`, `moved_parents`, `restored`,
+//! `relatives`, `unprivileged`.
 
 mod access_lists;
 pub(crate) mod later_runs;
@@ -15,6 +15,7 @@ pub(crate) mod relatives;
 pub(crate) mod restored;
 pub(crate) mod safety;
 pub(crate) mod strangers;
+mod taken_over;
 pub(crate) mod takeover;
 pub(crate) mod trust;
 pub(crate) mod unprivileged;

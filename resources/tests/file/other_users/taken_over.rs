@@ -1,0 +1,205 @@
+//! Objects that root took over from an untrusted user, in runs after the takeover: links are not followed, programs do
+//! not run, and the user's group has no rights. The tests run as root.
+
+use crate::other_users::strangers::{self, STRANGER};
+use crate::other_users::takeover::{shared, slash};
+use crate::support::*;
+use std::fs;
+use std::os::unix::fs::{chown, symlink};
+use std::path::Path;
+use std::process::Command;
+use steadfast_resources::host::input_trust::Reader;
+use steadfast_resources::{CheckRequest, Host};
+
+fn link_of_stranger(target: &Path, link: &Path) {
+    symlink(target, link).unwrap();
+    std::os::unix::fs::lchown(link, Some(STRANGER), Some(STRANGER)).unwrap();
+}
+
+/// A recursive change of owner makes the links of a user root's: they lead to where the user wanted.
+#[test]
+fn links_of_a_tree_are_not_followed_after_its_takeover() {
+    let (_host, (dir, _shared)) = (Host::default(), shared());
+    let (private, tree) = (dir.path().join("private"), dir.path().join("tree"));
+    fs::create_dir(&private).unwrap();
+    chmod(&private, 0o700);
+    fs::write(private.join("secret"), "only root reads this").unwrap();
+    strangers::make_directory(&tree, 0o755);
+    link_of_stranger(&private, &tree.join("link"));
+    for owner in ["root", "daemon"] {
+        made(&Host::default(), &file(slash(&tree), &[("owner", owner), ("recurse", "true")]));
+        let into = tree.join("link/new");
+        let given = [("content", "x"), ("owner", owner)];
+        let said = refused(&Host::default(), &file(&into, &given));
+        assert!(said.contains("older than the present rights"), "{owner}: {said}");
+        let said =
+            refused(&Host::default(), &file(tree.join("link/secret"), &[("state", "absent")]));
+        assert!(said.contains("older than the present rights"), "{owner}: {said}");
+        for from in [tree.join("link/secret").display().to_string(), slash(&tree.join("link"))] {
+            let mut given = vec![("source", from.as_str()), ("owner", "nobody")];
+            let mut name = dir.path().join("copy").display().to_string();
+            if from.ends_with('/') {
+                given.push(("recurse", "true"));
+                name.push('/');
+            }
+            let said = format!("{:?}", hold(&Host::default(), &file(name, &given)));
+            assert!(said.contains("older than"), "{owner}, {from}: {said}");
+        }
+        let doubt = Reader::here().untrusted_on_the_way(&tree.join("link/secret"));
+        assert!(doubt.is_some(), "{owner}");
+    }
+    assert_eq!(names(&private), ["secret"]);
+    // Root makes the link again: nobody else has chosen its target.
+    made(&Host::default(), &file(slash(&tree), &[("owner", "root")]));
+    fs::remove_file(tree.join("link")).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    symlink(&private, tree.join("link")).unwrap();
+    made(&Host::default(), &file(tree.join("link/new"), &[("content", "x")]));
+    assert!(private.join("new").exists());
+}
+
+/// A member of the group could rename root's link while the directory was open to the group.
+#[test]
+fn links_of_a_directory_are_not_followed_after_it_was_closed() {
+    let (_host, (dir, _shared)) = (Host::default(), shared());
+    let (private, open) = (dir.path().join("private"), dir.path().join("open"));
+    for directory in [&private, &open] {
+        fs::create_dir(directory).unwrap();
+    }
+    symlink(&private, open.join("renamed")).unwrap();
+    chown(&open, None, Some(STRANGER)).unwrap();
+    chmod(&open, 0o775);
+    made(&Host::default(), &file(slash(&open), &[("mode", "0755")]));
+    let said = refused(&Host::default(), &file(open.join("renamed/new"), &[("content", "x")]));
+    assert!(said.contains("older than the present rights"), "{said}");
+    assert!(names(&private).is_empty());
+}
+
+/// The group of the former owner goes with the takeover: a later mode would give it rights.
+#[test]
+fn the_group_of_a_stranger_goes_with_the_owner() {
+    let (_host, (dir, shared)) = (Host::default(), shared());
+    for place in [dir.path(), &shared] {
+        for owner in ["root", "daemon"] {
+            let (path, tree) = (place.join("f"), place.join("d"));
+            strangers::write(&path, "x", 0o644);
+            strangers::make_directory(&tree, 0o755);
+            strangers::write(&tree.join("below"), "x", 0o644);
+            made(&Host::default(), &file(&path, &[("owner", owner)]));
+            made(&Host::default(), &file(slash(&tree), &[("owner", owner), ("recurse", "true")]));
+            made(&Host::default(), &file(&path, &[("owner", owner), ("mode", "0640")]));
+            let closed = [("owner", owner), ("mode", "u=rwX,g=rX,o="), ("recurse", "true")];
+            made(&Host::default(), &file(slash(&tree), &closed));
+            for object in [&path, &tree, &tree.join("below")] {
+                assert!(!strangers::can_read(object), "{owner}: {}", object.display());
+            }
+            fs::remove_file(&path).unwrap();
+            fs::remove_dir_all(&tree).unwrap();
+        }
+    }
+    // A content is written into a new file, which has no mark of the former one.
+    let path = dir.path().join("written");
+    strangers::write(&path, "x", 0o644);
+    made(&Host::default(), &file(&path, &[("owner", "root"), ("content", "y")]));
+    made(&Host::default(), &file(&path, &[("owner", "root"), ("content", "z"), ("mode", "0640")]));
+    assert!(!strangers::can_read(&path));
+    // A declared group stays.
+    strangers::write(&path, "x", 0o644);
+    made(&Host::default(), &file(&path, &[("owner", "root"), ("group", "nogroup")]));
+    assert_eq!(owner(&path), (0, STRANGER));
+}
+
+/// The former owner may have a program open for writing, and has then chosen what root runs.
+#[test]
+fn a_program_that_others_may_have_open_is_not_trusted() {
+    let (_host, (dir, _shared)) = (Host::default(), shared());
+    let tree = dir.path().join("tree");
+    strangers::make_directory(&tree, 0o755);
+    let program = tree.join("check");
+    strangers::write(&program, "#!/bin/sh\nexit 0\n", 0o755);
+    made(&Host::default(), &file(slash(&tree), &[("owner", "root"), ("recurse", "true")]));
+    let validate = format!("{}\n%s", program.display());
+    let path = dir.path().join("validated");
+    let said = failed(&Host::default(), &file(&path, &[("content", "x"), ("validate", &validate)]));
+    assert!(said.contains("may have it open"), "{said}");
+    assert!(!path.exists());
+    // A copy is root's own.
+    let copied = Command::new("sh")
+        .args(["-c", "cp \"$1\" \"$1.new\" && mv \"$1.new\" \"$1\"", "sh"])
+        .arg(&program)
+        .status();
+    assert!(copied.unwrap().success());
+    made(&Host::default(), &file(&path, &[("content", "x"), ("validate", &validate)]));
+}
+
+/// Swap space holds the memory of all processes: the former owner of the file may have it open.
+#[test]
+fn a_file_that_others_may_have_open_is_no_swap_space() {
+    let (_host, (dir, _shared)) = (Host::default(), shared());
+    let path = dir.path().join("swap");
+    strangers::write(&path, "no swap space", 0o600);
+    made(&Host::default(), &file(&path, &[("owner", "root"), ("mode", "0600")]));
+    let swap = build("swap", path.to_str().unwrap(), &[]).unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let host = Host::default();
+    let found = format!("{:?}", runtime.block_on(swap.check(&host, CheckRequest::default())));
+    assert!(found.starts_with("Unknown") && found.contains("may have it open"), "{found}");
+}
+
+/// Set-id bits of a tree pass its group on to new objects; the programs in it get no rights.
+#[test]
+fn set_id_bits_of_a_tree_go_to_directories_only() {
+    let (_host, (dir, _shared)) = (Host::default(), shared());
+    let source = dir.path().join("source");
+    fs::create_dir(&source).unwrap();
+    fs::write(source.join("tool"), "#!/bin/sh\n").unwrap();
+    chmod(source.join("tool"), 0o755);
+    for text in ["u=rwX,g=rwXs,o=rX", "02775", "06775", "a=rX,u+ws,g+ws"] {
+        let tree = dir.path().join("tree");
+        let given = [
+            ("owner", "daemon"),
+            ("group", "shadow"),
+            ("source", &slash(&source)),
+            ("mode", text),
+            ("recurse", "true"),
+        ];
+        made(&Host::default(), &file(slash(&tree), &given));
+        assert_eq!(mode(tree.join("tool")) & 0o6000, 0, "{text}");
+        assert_eq!(mode(&tree) & 0o2000, 0o2000, "{text}");
+        fs::remove_dir_all(&tree).unwrap();
+    }
+}
+
+/// A user who owns a program with the set-group-ID bit can write another program into it.
+#[test]
+fn a_group_program_belongs_to_root() {
+    for (owner, text, is_good) in [
+        ("root", "02755", true),
+        ("0", "g+xs", true),
+        ("daemon", "02644", true),
+        ("daemon", "04755", true),
+        ("daemon", "02755", false),
+        ("daemon", "a=rx,g+s", false),
+        ("1", "06755", false),
+    ] {
+        let given = [("content", "x"), ("owner", owner), ("group", "shadow"), ("mode", text)];
+        let built = build("file", "/srv/tool", &given);
+        assert_eq!(built.is_ok(), is_good, "{owner}, {text}");
+        let field = built.err().and_then(|wrong| wrong.first().and_then(|wrong| wrong.field));
+        assert_eq!(field, (!is_good).then_some("mode"), "{owner}, {text}");
+    }
+}
+
+/// The set-group-ID bit of a directory chooses no group for a secret.
+#[test]
+fn a_new_secret_gets_no_group_of_its_directory() {
+    let (_host, (dir, _shared)) = (Host::default(), shared());
+    let directory = dir.path().join("group");
+    fs::create_dir(&directory).unwrap();
+    chown(&directory, None, Some(STRANGER)).unwrap();
+    chmod(&directory, 0o2755);
+    let path = directory.join("f");
+    let given = [("content", "x"), ("sensitive", "true"), ("mode", "0640")];
+    made(&Host::default(), &file(&path, &given));
+    assert_eq!((owner(&path), mode(&path)), ((0, 0), 0o640));
+}
