@@ -3,7 +3,7 @@
 use crate::copy_digest::CopyDigestSlot;
 #[cfg(doc)]
 use crate::resource::Resource;
-use crate::sent_slot::SentSlot;
+use crate::values::sent_slot::SentSlot;
 use std::pin::Pin;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;

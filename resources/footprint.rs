@@ -2,7 +2,7 @@
 
 use crate::claim::Claim;
 use crate::dependency::{HostObject, Need};
-use crate::field_values::Invalid;
+use crate::fields::field_values::Invalid;
 use crate::removal::Removal;
 use crate::transaction::Grouping;
 use crate::watch_source::WatchSource;

@@ -1,12 +1,12 @@
 //! The declaration of a kind: one table that serves the validator, the documentation and the schema.
 
 use crate::failure::Failure;
-use crate::field_spec::{FieldRole, FieldSpec, FieldType};
-use crate::field_values::{Fields, Invalid, Place, Value};
+use crate::fields::field_spec::{FieldRole, FieldSpec, FieldType};
+use crate::fields::field_values::{Fields, Invalid, Place, Value};
 use crate::prior_state::FormerValue;
 use crate::removal::Removal;
 use crate::resource::Resource;
-use crate::sent_values::SendSpec;
+use crate::values::sent_values::SendSpec;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;

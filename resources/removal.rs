@@ -1,6 +1,6 @@
 //! Removals: the fields of a kind that declare a resource absent.
 
-use crate::field_values::Value;
+use crate::fields::field_values::Value;
 
 /// The fields that declare a resource of a kind absent. They are texts and truth values, so the store can
 /// record them and the resource can be removed after its graph is gone.

@@ -3,11 +3,11 @@
 use crate::change::{Change, CheckResult, Outcome};
 use crate::check_request::{Answer, CheckRequest};
 use crate::failure::Failure;
-use crate::field_values::Invalid;
+use crate::fields::field_values::Invalid;
 use crate::footprint::{ClosedDirectory, Footprint};
 use crate::host::Host;
 use crate::permit::Permit;
-use crate::sent_values::{Sent, ValueRetention};
+use crate::values::sent_values::{Sent, ValueRetention};
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -5,7 +5,8 @@
 //! failure of that database must never harm the rest of the state (docs/decisions/0029-history-and-undo.md).
 //!
 //! Reading order: `entry` (one row), `database`, `writer`, `batch_writer` (its thread), `run_capture` (one run),
-//! `reader`, `undo_limits`, `edits`, `listing`, `undo_log`, `renames`, `shared_limits`, `interrupted_writer`, `last_number`.
+//! `reader`, `undo_limits`, `edits`, `listing`, `undo_log`, `renames`, `shared_limits`, `interrupted_writer`,
+//! `last_number`.
 //!
 //! [`PriorStateRecorder`]: steadfast_resources::PriorStateRecorder
 

@@ -5,7 +5,7 @@ use super::input_trust::Reader;
 use super::process::{End, spawner};
 use super::{Command, Host};
 use crate::failure::Failure;
-use crate::secret_text::Secret;
+use crate::secrets::secret_text::Secret;
 use rustix::fs::FileType;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -62,7 +62,8 @@ impl Host {
             failure.what.insert_str(0, "secret: ");
             failure
         })?;
-        let program = argv_0.as_deref().map_or_else(String::new, |it| crate::escape::short(it, 40));
+        let program =
+            argv_0.as_deref().map_or_else(String::new, |it| crate::secrets::escape::short(it, 40));
         let refuse = |why: &str| {
             Failure::new(format!("the command `{program}` that supplies a secret {why}"))
                 .hint("run the command manually; its output is not shown here")
@@ -89,7 +90,7 @@ impl Host {
 
     /// Reads a file that no other user may read or write.
     fn private(&self, path: &Path) -> Result<Secret, Failure> {
-        let shown = crate::escape::short(&path.to_string_lossy(), 60);
+        let shown = crate::secrets::escape::short(&path.to_string_lossy(), 60);
         let refuse = |why: &str| Failure::new(format!("the secret {shown} {why}"));
         let missing =
             || refuse("does not exist").hint("create the file, owned by root, with mode 0600");

@@ -4,7 +4,7 @@ use super::{Field, Inspected, secret_name};
 use crate::change::CheckResult;
 use crate::check_request::CheckRequest;
 use crate::failure::Failure;
-use crate::field_values::{Fields, Place};
+use crate::fields::field_values::{Fields, Place};
 use crate::host::Host;
 use crate::host::files::denies_others;
 use crate::kind_set::KindSet;

@@ -4,7 +4,7 @@ use super::contained::{file_names, nearest, public_text};
 use super::{ContainerInspector, Field, Inspected, text};
 use crate::check_request::Answer;
 use crate::failure::Failure;
-use crate::field_values::Value;
+use crate::fields::field_values::Value;
 use crate::host::Host;
 use crate::parts::field_reader::bounded;
 use crate::parts::text_edit::text_of;

@@ -7,7 +7,7 @@ use super::contained::NamedFile;
 use super::{ContainerInspector, Field, Inspected, text};
 use crate::check_request::Answer;
 use crate::failure::Failure;
-use crate::field_values::Value;
+use crate::fields::field_values::Value;
 use crate::host::Host;
 use crate::kinds::toml;
 use crate::parts::data::Format;

@@ -3,7 +3,7 @@
 use super::{Field, Inspected, Inspector, secret_name, text};
 use crate::check_request::Answer;
 use crate::failure::Failure;
-use crate::field_values::Value;
+use crate::fields::field_values::Value;
 use crate::host::Host;
 use crate::host::files::{AccountKind, Fault, Files, account_name, denies_others};
 use crate::parts::field_reader::normal_path;

@@ -3,7 +3,7 @@
 use super::{Field, Inspected, Inspector, text};
 use crate::check_request::Answer;
 use crate::failure::Failure;
-use crate::field_values::Value;
+use crate::fields::field_values::Value;
 use crate::host::Host;
 use crate::parts::text_edit::text_of;
 use std::collections::BTreeSet;

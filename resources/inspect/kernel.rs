@@ -4,7 +4,7 @@ use super::contained::{file_names, is_converged};
 use super::{Field, Inspected, Inspector, text};
 use crate::check_request::Answer;
 use crate::failure::Failure;
-use crate::field_values::Value;
+use crate::fields::field_values::Value;
 use crate::host::Host;
 use crate::host::files::{EntryStat, Files};
 use crate::parts::field_reader::bounded;

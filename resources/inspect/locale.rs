@@ -3,7 +3,7 @@
 use super::{Field, Inspected, Inspector, text};
 use crate::check_request::Answer;
 use crate::failure::Failure;
-use crate::field_values::Value;
+use crate::fields::field_values::Value;
 use crate::host::Host;
 use crate::kinds::locale::{DEFAULTS, LIST, choose_file, is_builtin, normal, usual_charset};
 use crate::parts::assignment::value_of;

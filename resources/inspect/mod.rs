@@ -27,7 +27,7 @@ pub use file::SOURCES;
 
 use crate::check_request::Answer;
 use crate::failure::Failure;
-use crate::field_values::Value;
+use crate::fields::field_values::Value;
 use crate::host::Host;
 
 /// A live object as a declaration.

@@ -3,12 +3,12 @@
 use super::contained::{file_names, is_converged, nearest, public_text};
 use super::{ContainerInspector, Field, Inspected, Inspector, text};
 use crate::check_request::Answer;
-use crate::escape::short;
 use crate::failure::Failure;
-use crate::field_values::Value;
+use crate::fields::field_values::Value;
 use crate::host::Host;
 use crate::parts::field_reader::bounded;
 use crate::parts::text_edit::text_of;
+use crate::secrets::escape::short;
 use std::path::{Path, PathBuf};
 
 pub(super) const REPOSITORIES: ContainerInspector = ContainerInspector {

@@ -4,7 +4,7 @@ use super::contained::is_converged;
 use super::{ContainerInspector, Field, Inspected, text};
 use crate::check_request::Answer;
 use crate::failure::Failure;
-use crate::field_values::Value;
+use crate::fields::field_values::Value;
 use crate::host::Host;
 use crate::host::files::denies_others;
 use crate::host::systemd::{Activity, Bus};

@@ -3,9 +3,9 @@
 
 use crate::change::{Change, CheckResult, Difference, Outcome};
 use crate::check_request::{Answer, CheckRequest};
-use crate::field_spec::Receives;
-use crate::field_spec::{FieldMode, FieldSpec, FieldType, Interpreter};
-use crate::field_values::{Fields, Invalid, Place, Value};
+use crate::fields::field_spec::Receives;
+use crate::fields::field_spec::{FieldMode, FieldSpec, FieldType, Interpreter};
+use crate::fields::field_values::{Fields, Invalid, Place, Value};
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::world::WorldKey;

@@ -2,11 +2,10 @@
 
 use crate::change::{Change, CheckResult, Difference, Outcome};
 use crate::check_request::{Answer, CheckRequest};
-use crate::escape::short;
 use crate::failure::Failure;
-use crate::field_spec::Receives;
-use crate::field_spec::{FieldMode, FieldSpec, FieldType};
-use crate::field_values::{Fields, Invalid, Place, Value};
+use crate::fields::field_spec::Receives;
+use crate::fields::field_spec::{FieldMode, FieldSpec, FieldType};
+use crate::fields::field_values::{Fields, Invalid, Place, Value};
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::world::{WorldKey, WorldValue};
@@ -14,7 +13,8 @@ use crate::kind::KindSpec;
 use crate::permit::Permit;
 use crate::removal::Removal;
 use crate::resource::{Resource, Traits};
-use crate::sent_values::{SendSpec, Sent, SentValue};
+use crate::secrets::escape::short;
+use crate::values::sent_values::{SendSpec, Sent, SentValue};
 use crate::watch_source::WatchSource;
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -2,7 +2,7 @@
 
 use crate::change::CheckResult;
 use crate::check_request::{Answer, CheckRequest};
-use crate::field_values::{Fields, Invalid, Place};
+use crate::fields::field_values::{Fields, Invalid, Place};
 use crate::host::Host;
 use crate::kind::KindSpec;
 use crate::resource::{Resource, Traits};

@@ -7,16 +7,16 @@
 use crate::change::{Change, CheckResult, Difference, Outcome};
 use crate::check_request::{Answer, CheckRequest};
 use crate::failure::Failure;
-use crate::field_spec::Receives;
-use crate::field_spec::{FieldMode, FieldSpec, FieldType};
-use crate::field_values::{Fields, Invalid, Place};
+use crate::fields::field_spec::Receives;
+use crate::fields::field_spec::{FieldMode, FieldSpec, FieldType};
+use crate::fields::field_values::{Fields, Invalid, Place};
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::kind::KindSpec;
 use crate::permit::Permit;
 use crate::resource::{Resource, Traits};
-use crate::secret_text::Secret;
-use crate::sent_values::{SendSpec, Sent, SentValue, ValueRetention};
+use crate::secrets::secret_text::Secret;
+use crate::values::sent_values::{SendSpec, Sent, SentValue, ValueRetention};
 use std::sync::{Arc, Mutex, PoisonError};
 use zeroize::{Zeroize as _, Zeroizing};
 

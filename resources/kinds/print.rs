@@ -4,14 +4,14 @@
 
 use crate::change::{Change, CheckResult, Difference, Outcome};
 use crate::check_request::{Answer, CheckRequest};
-use crate::escape::{printable, short};
-use crate::field_spec::Receives;
-use crate::field_spec::{FieldMode, FieldSpec, FieldType};
-use crate::field_values::{Fields, Invalid, Place};
+use crate::fields::field_spec::Receives;
+use crate::fields::field_spec::{FieldMode, FieldSpec, FieldType};
+use crate::fields::field_values::{Fields, Invalid, Place};
 use crate::host::Host;
 use crate::kind::KindSpec;
 use crate::permit::Permit;
 use crate::resource::{ExecutorKind, Resource, RunPolicy, Traits};
+use crate::secrets::escape::{printable, short};
 use std::sync::Arc;
 
 /// The declaration of the kind.

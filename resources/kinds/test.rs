@@ -5,15 +5,15 @@ use super::value::literals;
 use crate::change::{Change, CheckResult, Difference, Outcome};
 use crate::check_request::{Answer, CheckRequest};
 use crate::failure::Failure;
-use crate::field_spec::Receives;
-use crate::field_spec::{FieldMode, FieldSpec, FieldType};
-use crate::field_values::MaybeSecret;
-use crate::field_values::{Fields, Invalid, Place, Value};
+use crate::fields::field_spec::Receives;
+use crate::fields::field_spec::{FieldMode, FieldSpec, FieldType};
+use crate::fields::field_values::MaybeSecret;
+use crate::fields::field_values::{Fields, Invalid, Place, Value};
 use crate::host::Host;
 use crate::kind::KindSpec;
 use crate::permit::Permit;
 use crate::resource::{ExecutorKind, Resource, RunPolicy, Traits};
-use crate::sent_values::{SendSpec, Sent, SentValue};
+use crate::values::sent_values::{SendSpec, Sent, SentValue};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
@@ -67,7 +67,7 @@ struct Test {
     name: String,
     sent: Sent,
     #[expect(dead_code, reason = "shown by Debug when it panics, secrets as such")]
-    map: Vec<(String, crate::secret_text::Secret)>,
+    map: Vec<(String, crate::secrets::secret_text::Secret)>,
     changed: bool,
     fail: i64,
     sleep: Duration,

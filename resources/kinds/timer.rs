@@ -6,8 +6,8 @@
 
 use crate::change::{Change, CheckResult, Difference, Outcome};
 use crate::check_request::{Answer, CheckRequest};
-use crate::field_spec::{FieldSpec, FieldType};
-use crate::field_values::{Fields, Invalid, Place};
+use crate::fields::field_spec::{FieldSpec, FieldType};
+use crate::fields::field_values::{Fields, Invalid, Place};
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::kind::{KindSpec, LONGEST_SPAN};

@@ -2,11 +2,10 @@
 
 use crate::claim::Claim;
 use crate::dependency::{HostObject, Need};
-use crate::escape::short;
 use crate::failure::Failure;
-use crate::field_spec::Receives;
-use crate::field_spec::{FieldMode, FieldSpec, FieldType};
-use crate::field_values::{Fields, Invalid, Place};
+use crate::fields::field_spec::Receives;
+use crate::fields::field_spec::{FieldMode, FieldSpec, FieldType};
+use crate::fields::field_values::{Fields, Invalid, Place};
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::files::{Fault, said};
@@ -17,7 +16,8 @@ use crate::parts::alternative::Alternative;
 use crate::parts::field_reader::bounded;
 use crate::parts::whole_file::{Shape, managed_file};
 use crate::resource::Resource;
-use crate::sent_values::SendSpec;
+use crate::secrets::escape::short;
+use crate::values::sent_values::SendSpec;
 use rustix::fs::FileType;
 use std::path::Path;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use super::managed::WriteFailure;
 use crate::failure::Failure;
 use crate::host::{Command, End, Finished, Host};
 use crate::permit::Permit;
-use crate::secret_text::Secret;
+use crate::secrets::secret_text::Secret;
 
 /// The longest name of a user or group.
 const LONGEST_NAME: usize = 32;

@@ -5,7 +5,7 @@ use super::managed::WriteFailure;
 use crate::failure::Failure;
 use crate::host::{Command, End, Finished, Host};
 use crate::permit::Permit;
-use crate::secret_text::Secret;
+use crate::secrets::secret_text::Secret;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 

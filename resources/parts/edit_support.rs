@@ -2,8 +2,8 @@
 
 use super::text_edit::{Edited, TextEdit};
 use crate::failure::Failure;
-use crate::field_spec::FieldType;
-use crate::field_values::{Fields, Invalid, Place, Value};
+use crate::fields::field_spec::FieldType;
+use crate::fields::field_values::{Fields, Invalid, Place, Value};
 use crate::kind::KindSpec;
 use crate::resource::Resource;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! Reads the fields of a resource and collects every problem at once.
 
-use crate::field_values::MaybeSecret;
-use crate::field_values::{Fields, Invalid};
+use crate::fields::field_values::MaybeSecret;
+use crate::fields::field_values::{Fields, Invalid};
 use std::path::{Component, Path, PathBuf};
 
 /// A reader of fields. Each method returns a usable value even after a problem; [`FieldReader::finish`] reports all

@@ -1,12 +1,12 @@
 //! The values that kinds with a file of their own send: its hash, size, owner, group and mode.
 
-use crate::field_spec::FieldType;
-use crate::field_values::Value;
+use crate::fields::field_spec::FieldType;
+use crate::fields::field_values::Value;
 use crate::host::files::{
     AccountKind, Content, Fault, Files, LARGEST_OF_OTHERS, account_name, denies_others,
 };
 
-use crate::sent_values::{SendSpec, Sent, SentValue};
+use crate::values::sent_values::{SendSpec, Sent, SentValue};
 use rustix::fs::FileType;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;

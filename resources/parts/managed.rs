@@ -4,13 +4,13 @@ use crate::change::{Change, CheckResult, Difference, Outcome};
 use crate::check_request::{Answer, CheckRequest};
 use crate::failure::Failure;
 use crate::footprint::Footprint;
-use crate::hidden_difference::hide_if;
 use crate::host::Host;
 use crate::parts::on_thread;
 use crate::permit::Permit;
 use crate::prior_state::FieldValues;
 use crate::resource::{ExecutorKind, Resource, Traits};
-use crate::sent_values::Sent;
+use crate::secrets::hidden_difference::hide_if;
+use crate::values::sent_values::Sent;
 use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
@@ -172,7 +172,7 @@ impl<V: ValueSet> Managed<V> {
     fn shown(&self, aspect: &str, value: Option<&str>) -> String {
         let is_hidden = self.set.secrets().contains(&aspect);
         hide_if(is_hidden, value.unwrap_or_default(), |value| {
-            crate::escape::printable(value).into()
+            crate::secrets::escape::printable(value).into()
         })
     }
 

@@ -3,14 +3,14 @@
 use crate::change::{Change, CheckResult, Difference, Outcome};
 use crate::check_request::{Answer, CheckRequest};
 use crate::failure::Failure;
-use crate::field_values::{Invalid, Value};
+use crate::fields::field_values::{Invalid, Value};
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::kinds::file::new_file;
 use crate::permit::Permit;
 use crate::removal::Removal;
 use crate::resource::{ExecutorKind, Resource, Traits};
-use crate::sent_values::{SendSpec, Sent, SentValue};
+use crate::values::sent_values::{SendSpec, Sent, SentValue};
 use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::Arc;

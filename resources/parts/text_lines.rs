@@ -2,7 +2,7 @@
 //! final line end.
 
 use crate::failure::Failure;
-use crate::field_values::Invalid;
+use crate::fields::field_values::Invalid;
 use regex_lite::{Regex, RegexBuilder};
 use std::borrow::Cow;
 

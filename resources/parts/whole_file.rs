@@ -1,6 +1,6 @@
 //! Whole files of other kinds: the kind `file` holds them, with its safety, history and undo.
 
-use crate::field_values::{Fields, Invalid, Place, Value};
+use crate::fields::field_values::{Fields, Invalid, Place, Value};
 use crate::resource::Resource;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

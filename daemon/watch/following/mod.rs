@@ -1,7 +1,7 @@
 //! The tasks of the hub: each follows one event source besides the directories, and reports what it hears.
 //!
-//! A task never changes the index but through [`Shared`](super::shared::Shared). Reading order: `timers_and_commands.rs`,
-//! `units.rs` (systemd), `kernel_files.rs`, `mounts.rs`, `retries.rs`.
+//! A task never changes the index but through [`Shared`](super::shared::Shared). Reading order:
+//! `timers_and_commands.rs`, `units.rs` (systemd), `kernel_files.rs`, `mounts.rs`, `retries.rs`.
 
 mod kernel_files;
 mod mounts;

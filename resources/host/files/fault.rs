@@ -1,9 +1,9 @@
 //! Failures of file system steps, with the knowledge whether anything was changed before.
 
-use crate::escape::is_deceptive;
 use crate::failure::Failure;
 use crate::host::files::objects::accounts::{AccountKind, account_name};
 use crate::permit::Revoked;
+use crate::secrets::escape::is_deceptive;
 use rustix::io::Errno;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;

@@ -39,7 +39,11 @@ fn holder_of(path: &str) -> Option<String> {
         return Some("another process".to_owned());
     }
     let name = std::fs::read_to_string(format!("/proc/{}/comm", found.l_pid)).unwrap_or_default();
-    Some(format!("process {} ({})", found.l_pid, crate::escape::short(name.trim_end(), 40)))
+    Some(format!(
+        "process {} ({})",
+        found.l_pid,
+        crate::secrets::escape::short(name.trim_end(), 40)
+    ))
 }
 
 /// Returns the owner of the lock if a command failed because of the lock.

@@ -196,7 +196,8 @@ pub fn complaint(finished: &Finished) -> Failure {
         let what = format!("the package manager failed ({:?}): {said}", finished.end);
         return Failure::new(what).passing_if_named();
     }
-    let failure = Failure::new(crate::escape::short(&errors.join("; "), 400)).passing_if_named();
+    let failure =
+        Failure::new(crate::secrets::escape::short(&errors.join("; "), 400)).passing_if_named();
     // Another `apt-get update` can bring the package, which gives no event.
     let unknown = ["Unable to locate package", "has no installation candidate"];
     if unknown.iter().any(|words| text.contains(words)) {

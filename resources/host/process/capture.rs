@@ -1,6 +1,6 @@
 //! The stored output of a command.
 
-use crate::escape::short;
+use crate::secrets::escape::short;
 use std::borrow::Cow;
 use std::fmt;
 

@@ -8,7 +8,7 @@ use super::spawner::spawn;
 use super::working_directory::not_entered;
 use crate::failure::Failure;
 use crate::host::{Captured, Command, End, Finished};
-use crate::secret_text::Secret;
+use crate::secrets::secret_text::Secret;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, waitid};
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;

@@ -1,6 +1,6 @@
 //! A command as declared: program, working directory, user and environment.
 
-use crate::secret_text::Secret;
+use crate::secrets::secret_text::Secret;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -6,10 +6,10 @@
 
 use super::run_as::{Account, Switch, account};
 use super::working_directory::Entry;
-use crate::escape::short;
 use crate::failure::Failure;
 use crate::host::input_trust::Reader;
 use crate::host::{Command, MAX_TASKS};
+use crate::secrets::escape::short;
 use rustix::process::{Resource, getrlimit};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;

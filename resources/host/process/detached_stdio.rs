@@ -4,7 +4,7 @@
 //! that is still being written.
 
 use crate::host::Captured;
-use crate::secret_text::Secret;
+use crate::secrets::secret_text::Secret;
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom, Write as _};
@@ -68,7 +68,7 @@ fn captured(file: &File) -> io::Result<Captured> {
 #[cfg(test)]
 mod tests {
     use super::DetachedStdio;
-    use crate::secret_text::Secret;
+    use crate::secrets::secret_text::Secret;
     use std::process::Command;
 
     #[test]

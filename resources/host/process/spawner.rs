@@ -11,9 +11,9 @@
 use super::command_setup::{Prepared, prepare, umask};
 use super::detached_stdio::DetachedStdio;
 use super::process_group::Group;
-use crate::escape::printable;
 use crate::failure::Failure;
 use crate::host::Command;
+use crate::secrets::escape::printable;
 use keyutils_raw::keyctl_join_session_keyring;
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};

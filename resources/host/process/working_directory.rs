@@ -6,10 +6,10 @@
 
 use super::capture::Captured;
 use super::{End, run_as::Switch};
-use crate::escape::short;
 use crate::failure::Failure;
 use crate::host::Command;
 use crate::host::input_trust::{LINKS_AT_MOST, Reader, name};
+use crate::secrets::escape::short;
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat};
 use rustix::io::Errno;
 use std::collections::VecDeque;

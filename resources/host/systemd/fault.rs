@@ -1,8 +1,8 @@
 //! The failures of calls to systemd.
 
 use super::{Bus, Seen};
-use crate::escape::short;
 use crate::failure::Failure;
+use crate::secrets::escape::short;
 use std::time::Duration;
 use zbus::DBusError as _;
 

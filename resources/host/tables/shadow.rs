@@ -1,7 +1,7 @@
 //! `/etc/shadow`: the password hashes and expiry dates.
 
 use super::{Table, fields, rows};
-use crate::secret_text::Secret;
+use crate::secrets::secret_text::Secret;
 use std::collections::HashMap;
 
 /// The password of a user.

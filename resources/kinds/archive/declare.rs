@@ -2,13 +2,13 @@
 
 use super::entries::Destination;
 use super::{Archive, Directory, Format, Origin, undo};
-use crate::escape::short;
-use crate::field_values::{Fields, Invalid, Place};
+use crate::fields::field_values::{Fields, Invalid, Place};
 use crate::host::files::is_protected_path;
 use crate::parts::download::{Download, read_checksum};
 use crate::parts::field_reader::{bounded, normal_path};
 use crate::parts::{FieldReader, Managed};
 use crate::resource::Resource;
+use crate::secrets::escape::short;
 use std::path::{Component, PathBuf};
 use std::sync::Arc;
 

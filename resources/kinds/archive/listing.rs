@@ -1,9 +1,9 @@
 //! Judges an unpacked tree: rejects entries that are not safe.
 
-use crate::escape::short;
 use crate::failure::Failure;
 use crate::host::files::SET_ID;
 use crate::parts::tree_listing::Listed;
+use crate::secrets::escape::short;
 use rustix::fs::FileType;
 use std::collections::HashMap;
 use std::ffi::OsStr;

@@ -5,7 +5,7 @@ use super::entries::Destination;
 use super::record::{RECORD, Record};
 use crate::check_request::Answer;
 use crate::failure::Failure;
-use crate::field_values::Fields;
+use crate::fields::field_values::Fields;
 use crate::host::Host;
 use crate::host::files::Files;
 use crate::kind::Restoring;

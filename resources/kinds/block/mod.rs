@@ -1,9 +1,9 @@
 //! `block`: lines of a text file between two marker lines.
 
 use crate::failure::Failure;
-use crate::field_spec::Receives;
-use crate::field_spec::{FieldMode, FieldRole, FieldSpec, FieldType, Interpreter};
-use crate::field_values::{Fields, Invalid, Place, Value};
+use crate::fields::field_spec::Receives;
+use crate::fields::field_spec::{FieldMode, FieldRole, FieldSpec, FieldType, Interpreter};
+use crate::fields::field_values::{Fields, Invalid, Place, Value};
 use crate::kind::KindSpec;
 use crate::parts::edit_fields::{
     AFTER, BEFORE, CREATE, EDIT_SENDS, EditFields, FILE, IN_PLACE, PATH, SENSITIVE, STATE,
@@ -12,7 +12,7 @@ use crate::parts::edit_fields::{
 use crate::parts::text_lines::{Insertion, TextLines, unsafe_edit};
 use crate::parts::{Edited, Editor, FieldReader};
 use crate::resource::Resource;
-use crate::secret_text::Secret;
+use crate::secrets::secret_text::Secret;
 use std::borrow::Cow;
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@ use super::block::BlockEditor;
 use super::schedule::{SPANS, SPECIAL, cron_fields};
 use super::{KnownUser, SPEC};
 use crate::dependency::{HostObject, Need};
-use crate::field_values::{Fields, Invalid, Place, Value};
+use crate::fields::field_values::{Fields, Invalid, Place, Value};
 use crate::footprint::Footprint;
 use crate::parts::field_reader::{bounded, normal_path};
 use crate::parts::file_values::HASH;

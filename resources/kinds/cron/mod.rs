@@ -14,8 +14,8 @@ pub use schedule::cron_fields;
 
 use crate::change::{Change, CheckResult, Outcome};
 use crate::check_request::{Answer, CheckRequest};
-use crate::field_spec::Receives;
-use crate::field_spec::{FieldMode, FieldSpec, FieldType, Interpreter};
+use crate::fields::field_spec::Receives;
+use crate::fields::field_spec::{FieldMode, FieldSpec, FieldType, Interpreter};
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::files::AccountKind;
@@ -23,7 +23,7 @@ use crate::kind::KindSpec;
 use crate::parts::file_values::HASH;
 use crate::permit::Permit;
 use crate::resource::Resource;
-use crate::sent_values::SendSpec;
+use crate::values::sent_values::SendSpec;
 
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {

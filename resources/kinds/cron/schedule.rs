@@ -49,7 +49,7 @@ impl Span {
         };
         let Self { field, least, most, .. } = self;
         (!is_valid || !step_is_valid).then(|| {
-            let item = crate::escape::short(item, 20);
+            let item = crate::secrets::escape::short(item, 20);
             format!("expected {least}-{most}, *, a-b, */n or a list in `{field}`, found `{item}`")
         })
     }

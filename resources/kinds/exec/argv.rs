@@ -1,7 +1,7 @@
 //! Argument vectors: parsing from text, and quoting for display.
 
-use crate::escape::short;
 use crate::parts::shell_words::{is_plain, shell_word};
+use crate::secrets::escape::short;
 use std::path::Path;
 
 /// Returns the argument vector of a text: a call of the shell if one is declared, else the words between

@@ -2,13 +2,13 @@
 
 use super::guards::Guards;
 use super::{Exec, argv};
-use crate::escape::short;
-use crate::field_values::MaybeSecret;
-use crate::field_values::{Fields, Invalid, Place};
+use crate::fields::field_values::MaybeSecret;
+use crate::fields::field_values::{Fields, Invalid, Place};
 use crate::host::Command;
 use crate::kind::LONGEST_SPAN;
 use crate::resource::{OnInterrupt, Resource};
-use crate::secret_text::Secret;
+use crate::secrets::escape::short;
+use crate::secrets::secret_text::Secret;
 use crate::watch_source::WatchSource;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};

@@ -1,9 +1,9 @@
 //! The guards of an exec, which decide whether the command must run.
 
 use super::argv;
-use crate::escape::short;
 use crate::failure::Failure;
 use crate::host::{Command, End, Finished, Host, PathInfo};
+use crate::secrets::escape::short;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;

@@ -3,11 +3,11 @@
 use super::{Exec, argv};
 use crate::change::Outcome;
 use crate::failure::Failure;
-use crate::field_values::Value;
+use crate::fields::field_values::Value;
 use crate::host::{Command, End, Finished, Host};
 use crate::permit::Permit;
 use crate::prior_state::FieldValues;
-use crate::sent_values::{Sent, SentValue};
+use crate::values::sent_values::{Sent, SentValue};
 use std::fmt::Write as _;
 use std::sync::PoisonError;
 use tokio_util::sync::CancellationToken;

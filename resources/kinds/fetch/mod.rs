@@ -4,9 +4,9 @@
 use crate::check_request::Answer;
 use crate::dependency::Need;
 use crate::failure::Failure;
-use crate::field_spec::Receives;
-use crate::field_spec::{FieldMode, FieldRole, FieldSpec, FieldType};
-use crate::field_values::{Fields, Invalid, Place, Value};
+use crate::fields::field_spec::Receives;
+use crate::fields::field_spec::{FieldMode, FieldRole, FieldSpec, FieldType};
+use crate::fields::field_values::{Fields, Invalid, Place, Value};
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::files::{
@@ -24,7 +24,7 @@ use crate::permit::Permit;
 use crate::prior_state::{FieldValues, Loss};
 use crate::removal::Removal;
 use crate::resource::{Resource, Traits};
-use crate::sent_values::{SendSpec, Sent, SentValue};
+use crate::values::sent_values::{SendSpec, Sent, SentValue};
 use rustix::fs::FileType;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

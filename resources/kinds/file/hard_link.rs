@@ -3,7 +3,7 @@
 use crate::check_request::Answer;
 use crate::dependency::Need;
 use crate::failure::Failure;
-use crate::field_values::{Fields, Invalid, Value};
+use crate::fields::field_values::{Fields, Invalid, Value};
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::files::{Fault, Files, is_protected_path, said};

@@ -21,9 +21,11 @@ use crate::check_request::{Answer, CheckRequest};
 use crate::claim::Claim;
 use crate::dependency::HostObject;
 use crate::failure::Failure;
-use crate::field_spec::Receives;
-use crate::field_spec::{FieldMode, FieldRole, FieldSpec, FieldType, ForeignValue, Interpreter};
-use crate::field_values::{Invalid, Value};
+use crate::fields::field_spec::Receives;
+use crate::fields::field_spec::{
+    FieldMode, FieldRole, FieldSpec, FieldType, ForeignValue, Interpreter,
+};
+use crate::fields::field_values::{Invalid, Value};
 use crate::footprint::Footprint;
 use crate::footprint::{ClosedDirectory, PathAfter};
 use crate::host::Host;
@@ -34,7 +36,7 @@ use crate::parts::validate_command::ValidateCommand;
 use crate::permit::Permit;
 use crate::removal::Removal;
 use crate::resource::Resource;
-use crate::sent_values::Sent;
+use crate::values::sent_values::Sent;
 use crate::watch_source::WatchSource;
 pub(crate) use apply::validate::Validation;
 pub(crate) use check::diff::new_file;

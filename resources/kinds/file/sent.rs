@@ -2,10 +2,10 @@
 
 use super::{File, Shape};
 use crate::failure::Failure;
-use crate::field_spec::FieldType;
+use crate::fields::field_spec::FieldType;
 use crate::host::files::Files;
 use crate::parts::file_values::{HASH, read_file_values};
-use crate::sent_values::{SendSpec, Sent};
+use crate::values::sent_values::{SendSpec, Sent};
 use tokio_util::sync::CancellationToken;
 
 /// The declarations of the values.

@@ -1,7 +1,7 @@
 //! The tables that a content of nftables names, and the statements that it may contain.
 
-use crate::escape::short;
-use crate::field_values::Invalid;
+use crate::fields::field_values::Invalid;
+use crate::secrets::escape::short;
 use std::fmt;
 
 /// The families of tables.

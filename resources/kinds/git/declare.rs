@@ -1,9 +1,8 @@
 //! Reads the fields of a working tree, and builds the resource that undoes a change.
 
 use super::{Tree, undo};
-use crate::escape::short;
 use crate::failure::Failure;
-use crate::field_values::{Fields, Invalid, Place, Value};
+use crate::fields::field_values::{Fields, Invalid, Place, Value};
 use crate::host::files::is_protected_path;
 use crate::kind::{LONGEST_SPAN, Restoring};
 use crate::parts::shell_words::shell_word;
@@ -11,6 +10,7 @@ use crate::parts::whole_file::absent_tree;
 use crate::parts::{FieldReader, Managed};
 use crate::prior_state::FormerValue;
 use crate::resource::Resource;
+use crate::secrets::escape::short;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;

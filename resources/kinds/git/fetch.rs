@@ -1,7 +1,6 @@
 //! Fetches a version and checks it out.
 
 use super::{CHECKOUT, Tree, VERSION, is_commit};
-use crate::escape::short;
 use crate::failure::Failure;
 use crate::host::files::{Fault, Files, Reach};
 use crate::host::{Command, End, Host, wall};
@@ -10,6 +9,7 @@ use crate::parts::field_reader::bounded;
 use crate::parts::staging::guard_parent;
 use crate::parts::{WriteFailure, on_thread};
 use crate::permit::Permit;
+use crate::secrets::escape::short;
 use rustix::fs::FileType;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;

@@ -3,7 +3,7 @@
 use super::{Tree, VERSION, tree_owner};
 use crate::check_request::Answer;
 use crate::failure::Failure;
-use crate::field_values::Fields;
+use crate::fields::field_values::Fields;
 use crate::host::files::{Files, said};
 use crate::host::{End, Host};
 use crate::kind::Restoring;

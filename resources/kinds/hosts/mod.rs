@@ -1,9 +1,9 @@
 //! `hosts`: the names of one address in /etc/hosts.
 
 use crate::failure::Failure;
-use crate::field_spec::Receives;
-use crate::field_spec::{FieldMode, FieldRole, FieldSpec, FieldType};
-use crate::field_values::{Fields, Invalid, Place, Value};
+use crate::fields::field_spec::Receives;
+use crate::fields::field_spec::{FieldMode, FieldRole, FieldSpec, FieldType};
+use crate::fields::field_values::{Fields, Invalid, Place, Value};
 use crate::kind::KindSpec;
 use crate::parts::edit_fields::{
     CREATE, EDIT_SENDS, EditFields, IN_PLACE, SENSITIVE, STATE, VALIDATE,

@@ -1,9 +1,9 @@
 //! `ini`: one key of a file with sections, as in systemd units, desktop files and my.cnf.
 
 use crate::failure::Failure;
-use crate::field_spec::Receives;
-use crate::field_spec::{FieldMode, FieldSpec, FieldType};
-use crate::field_values::{Fields, Invalid, Place, Value};
+use crate::fields::field_spec::Receives;
+use crate::fields::field_spec::{FieldMode, FieldSpec, FieldType};
+use crate::fields::field_values::{Fields, Invalid, Place, Value};
 use crate::kind::KindSpec;
 use crate::parts::edit_fields::{
     CREATE, EDIT_SENDS, EditFields, FILE, IN_PLACE, PATH, SENSITIVE, STATE, VALIDATE,
@@ -11,7 +11,7 @@ use crate::parts::edit_fields::{
 use crate::parts::text_lines::{TextLines, unsafe_edit};
 use crate::parts::{Edited, Editor, FieldReader};
 use crate::resource::Resource;
-use crate::secret_text::Secret;
+use crate::secrets::secret_text::Secret;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;

@@ -7,11 +7,10 @@
 
 mod generated;
 
-use crate::escape::short;
 use crate::failure::Failure;
-use crate::field_spec::Receives;
-use crate::field_spec::{FieldMode, FieldSpec, FieldType};
-use crate::field_values::{Fields, Invalid, Place, Value};
+use crate::fields::field_spec::Receives;
+use crate::fields::field_spec::{FieldMode, FieldSpec, FieldType};
+use crate::fields::field_values::{Fields, Invalid, Place, Value};
 use crate::host::Host;
 use crate::host::files::Fault;
 use crate::kind::{KindSpec, Restoring};
@@ -25,7 +24,8 @@ use crate::parts::{Edited, Editor, Managed, Precondition, TextEdit};
 use crate::prior_state::FormerValue;
 use crate::removal::Removal;
 use crate::resource::Resource;
-use crate::sent_values::SendSpec;
+use crate::secrets::escape::short;
+use crate::values::sent_values::SendSpec;
 use generated::Generated;
 use rustix::fs::FileType;
 use std::path::{Path, PathBuf};

@@ -3,10 +3,10 @@
 use super::resolve::{ResolvedPackages, operand, settle};
 use super::{Declared, Want};
 use crate::change::{Change, CheckResult, Difference};
-use crate::escape::short;
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::host::packages::{Package, Packages, State};
+use crate::secrets::escape::short;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;

@@ -2,9 +2,9 @@
 
 use super::name::{is_name, is_version};
 use super::{Answers, Conffiles, Declared, Pkg, Together, Want};
-use crate::escape::short;
-use crate::field_values::{Fields, Invalid, Place};
+use crate::fields::field_values::{Fields, Invalid, Place};
 use crate::resource::Resource;
+use crate::secrets::escape::short;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 

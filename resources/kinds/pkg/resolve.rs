@@ -1,10 +1,10 @@
 //! Simulates the apt calls, and finds the packages that apt cannot handle.
 
 use super::{Conffiles, Declared, Want};
-use crate::escape::short;
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::host::packages::{Package, Packages, Simulation, State};
+use crate::secrets::escape::short;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;

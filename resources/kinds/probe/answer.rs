@@ -1,12 +1,12 @@
 //! The answer of a probe: the part of the output that counts, and its type.
 
 use super::Kind;
-use crate::escape::short;
 use crate::failure::Failure;
-use crate::field_values::{Invalid, Value};
+use crate::fields::field_values::{Invalid, Value};
 use crate::host::{End, Finished};
 use crate::parts::FieldReader;
-use crate::sent_values::{Sent, SentValue};
+use crate::secrets::escape::short;
+use crate::values::sent_values::{Sent, SentValue};
 use regex_lite::Regex;
 
 /// The rule that finds the value in the output of a command.
@@ -211,7 +211,7 @@ fn truth(text: &str) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::field_values::Fields;
+    use crate::fields::field_values::Fields;
     use crate::host::Captured;
 
     fn rule(kind: Kind, find: Find) -> AnswerRule {

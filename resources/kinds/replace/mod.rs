@@ -4,11 +4,10 @@
 //!
 //! Reading order: this file, `template.rs` (the replacement).
 
-use crate::escape::short;
 use crate::failure::Failure;
-use crate::field_spec::Receives;
-use crate::field_spec::{FieldMode, FieldSpec, FieldType};
-use crate::field_values::{Fields, Invalid, Place};
+use crate::fields::field_spec::Receives;
+use crate::fields::field_spec::{FieldMode, FieldSpec, FieldType};
+use crate::fields::field_values::{Fields, Invalid, Place};
 use crate::kind::KindSpec;
 use crate::parts::edit_fields::{
     EDIT_SENDS, EditFields, FILE, IN_PLACE, PATH, SENSITIVE, VALIDATE,
@@ -16,7 +15,8 @@ use crate::parts::edit_fields::{
 use crate::parts::text_lines::{compile_lines_pattern, unsafe_edit};
 use crate::parts::{Edited, Editor, FieldReader};
 use crate::resource::Resource;
-use crate::secret_text::Secret;
+use crate::secrets::escape::short;
+use crate::secrets::secret_text::Secret;
 use regex_lite::Regex;
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! The text of a replacement: literal parts, and the groups of a match.
 
-use crate::secret_text::Secret;
+use crate::secrets::secret_text::Secret;
 use regex_lite::{Captures, Regex};
 
 /// One part of a replacement.

@@ -5,8 +5,7 @@ use super::lists::ListNames;
 use super::{Declaration, IsUnread, Lists};
 use crate::claim::Claim;
 use crate::dependency::{HostObject, Need};
-use crate::escape::short;
-use crate::field_values::{Fields, Invalid, Place, Value};
+use crate::fields::field_values::{Fields, Invalid, Place, Value};
 use crate::footprint::Footprint;
 use crate::parts::field_reader::normal_path;
 use crate::parts::file_values::HASH;
@@ -14,6 +13,7 @@ use crate::parts::whole_file::{Shape, managed_file};
 use crate::parts::{FieldReader, Precondition, Sequence};
 use crate::removal::Removal;
 use crate::resource::Resource;
+use crate::secrets::escape::short;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 

@@ -1,12 +1,12 @@
 //! The key file of a repository, without which apt cannot read the lists.
 
 use crate::check_request::Answer;
-use crate::escape::short;
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::host::files::{Fault, Files};
 use crate::parts::Precondition;
 use crate::parts::commands::read_on_thread;
+use crate::secrets::escape::short;
 use rustix::fs::FileType;
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! The account of a user in /etc/passwd, and the files for the keys in the home directory.
 
 use crate::failure::Failure;
-use crate::field_values::{Fields, Invalid, Place, Value};
+use crate::fields::field_values::{Fields, Invalid, Place, Value};
 use crate::host::Host;
 use crate::host::tables::PasswdRow;
 use crate::parts::field_reader::{bounded, normal_path};

@@ -4,11 +4,11 @@ use super::check::{Plan, RefreshAction, fixed, look, runs};
 use super::restore::recorded;
 use super::{Startup, State, Svc};
 use crate::change::{Change, Outcome};
-use crate::escape::short;
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::host::systemd::{Applied, End, Install, OwnChange, Verb};
 use crate::permit::Permit;
+use crate::secrets::escape::short;
 
 /// systemd's result for a unit that was started too often.
 const START_LIMIT: &str = "start-limit-hit";

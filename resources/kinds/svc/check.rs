@@ -3,10 +3,10 @@
 use super::{Refresh, Startup, State, Svc};
 use crate::change::{Change, CheckResult, Difference};
 use crate::check_request::CheckRequest;
-use crate::escape::short;
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::host::systemd::{Activity, Unit};
+use crate::secrets::escape::short;
 use tokio::time::Instant;
 
 /// The file states in which nothing starts the unit at boot for its own sake.

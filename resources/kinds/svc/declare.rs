@@ -1,10 +1,10 @@
 //! Reads the fields of a svc and reports every problem at once.
 
 use super::{Refresh, Startup, State, Svc, name};
-use crate::escape::short;
-use crate::field_values::{Fields, Invalid, Place};
+use crate::fields::field_values::{Fields, Invalid, Place};
 use crate::host::systemd::Bus;
 use crate::resource::Resource;
+use crate::secrets::escape::short;
 use std::sync::Arc;
 
 pub(super) fn build(

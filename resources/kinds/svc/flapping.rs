@@ -1,8 +1,8 @@
 //! Detection of flapping: many restarts of a service by systemd within a short time are a failure, even if
 //! the service runs in between.
 
-use crate::escape::short;
 use crate::failure::Failure;
+use crate::secrets::escape::short;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Names of units in the notation of systemd.
 
-use crate::escape::short;
-use crate::field_values::Invalid;
+use crate::fields::field_values::Invalid;
+use crate::secrets::escape::short;
 
 /// The unit types that can be started and stopped.
 const TYPES: [&str; 9] =

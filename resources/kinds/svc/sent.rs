@@ -3,10 +3,10 @@
 
 use super::Svc;
 use crate::failure::Failure;
-use crate::field_spec::FieldType;
-use crate::field_values::Value;
+use crate::fields::field_spec::FieldType;
+use crate::fields::field_values::Value;
 use crate::host::Host;
-use crate::sent_values::{SendSpec, Sent, SentValue};
+use crate::values::sent_values::{SendSpec, Sent, SentValue};
 use tokio_util::sync::CancellationToken;
 
 /// The declarations of the values.

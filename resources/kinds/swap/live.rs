@@ -3,7 +3,7 @@
 use super::SwapFile;
 use crate::check_request::Answer;
 use crate::failure::Failure;
-use crate::field_values::{Invalid, Value};
+use crate::fields::field_values::{Invalid, Value};
 use crate::footprint::Footprint;
 use crate::host::files::{EntryStat, Fault, Files, said};
 use crate::host::{Command, Host};
@@ -16,7 +16,7 @@ use crate::parts::{Managed, ValueSet, WriteFailure};
 use crate::permit::Permit;
 use crate::prior_state::{After, FieldValues, FormerValue};
 use crate::resource::Traits;
-use crate::sent_values::{Sent, SentValue};
+use crate::values::sent_values::{Sent, SentValue};
 use crate::watch_source::WatchSource;
 use rustix::fs::FileType;
 use std::path::{Path, PathBuf};

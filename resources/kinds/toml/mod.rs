@@ -6,7 +6,7 @@ mod editor;
 
 pub(crate) use editor::read_tree;
 
-use crate::field_values::{Fields, Invalid, Place};
+use crate::fields::field_values::{Fields, Invalid, Place};
 use crate::kind::KindSpec;
 use crate::parts::data::declare::{KEY, TYPE, VALUE, common_value, read_fields};
 use crate::parts::data::tree::Tree;

@@ -11,7 +11,7 @@ use crate::parts::commands::read_on_thread;
 use crate::parts::field_reader::bounded;
 use crate::parts::staging::guard_way;
 use crate::permit::Permit;
-use crate::secret_text::Secret;
+use crate::secrets::secret_text::Secret;
 use std::path::{Path, PathBuf};
 
 /// The run of one change: each step is a tool, and a failure after the first one has touched the host.

@@ -1,16 +1,16 @@
 //! Reads the fields of a user and reports every problem at once.
 
 use super::{User, expiry};
-use crate::escape::short;
-use crate::field_values::MaybeSecret;
-use crate::field_values::{Fields, Invalid, Place};
+use crate::fields::field_values::MaybeSecret;
+use crate::fields::field_values::{Fields, Invalid, Place};
 use crate::host::files::is_protected_path;
 use crate::parts::FieldReader;
 use crate::parts::Managed;
 use crate::parts::account_tools::name_problem;
 use crate::parts::field_reader::{bounded, normal_path};
 use crate::resource::Resource;
-use crate::secret_text::Secret;
+use crate::secrets::escape::short;
+use crate::secrets::secret_text::Secret;
 use std::path::Path;
 use std::sync::Arc;
 

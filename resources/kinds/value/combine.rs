@@ -2,14 +2,14 @@
 
 use crate::change::CheckResult;
 use crate::check_request::{Answer, CheckRequest};
-use crate::escape::short;
 use crate::failure::Failure;
-use crate::field_values::{Fields, Invalid, Value};
+use crate::fields::field_values::{Fields, Invalid, Value};
 use crate::host::Host;
 use crate::parts::data::scalars::{parse_tree, to_json};
 use crate::parts::data::tree::{Tree, split_path};
 use crate::resource::{Resource, Traits};
-use crate::sent_values::{Sent, SentValue};
+use crate::secrets::escape::short;
+use crate::values::sent_values::{Sent, SentValue};
 
 /// A text that is converted to a type. A text that cannot be converted is a failure of the check, because a received
 /// text is not known at load.
@@ -155,7 +155,7 @@ impl Resource for Conversion {
 #[cfg(test)]
 mod tests {
     use super::Conversion;
-    use crate::field_values::Value;
+    use crate::fields::field_values::Value;
 
     fn convert(from: &str, target: &'static str, path: &[&str]) -> Result<Value, String> {
         let path = path.iter().map(|key| (*key).to_owned()).collect();

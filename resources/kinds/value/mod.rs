@@ -6,13 +6,13 @@ pub(super) mod combine;
 
 use crate::change::CheckResult;
 use crate::check_request::{Answer, CheckRequest};
-use crate::field_spec::Receives;
-use crate::field_spec::{FieldMode, FieldSpec, FieldType};
-use crate::field_values::{Fields, Invalid, Place, Value};
+use crate::fields::field_spec::Receives;
+use crate::fields::field_spec::{FieldMode, FieldSpec, FieldType};
+use crate::fields::field_values::{Fields, Invalid, Place, Value};
 use crate::host::Host;
 use crate::kind::KindSpec;
 use crate::resource::{Resource, Traits};
-use crate::sent_values::{SendSpec, Sent, SentValue};
+use crate::values::sent_values::{SendSpec, Sent, SentValue};
 use std::sync::Arc;
 
 /// The declaration of the kind.

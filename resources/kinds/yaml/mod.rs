@@ -1,6 +1,6 @@
 //! `yaml`: one value of a YAML file.
 
-use crate::field_values::{Fields, Invalid, Place};
+use crate::fields::field_values::{Fields, Invalid, Place};
 use crate::kind::KindSpec;
 use crate::parts::data::declare::{KEY, TYPE, VALUE, common_value, read_fields};
 use crate::parts::data::{DataEditor, Format};

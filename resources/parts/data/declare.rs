@@ -2,9 +2,9 @@
 
 use super::scalars::{parse_tree, parse_value};
 use super::tree::{Tree, split_path};
-use crate::field_spec::Receives;
-use crate::field_spec::{FieldMode, FieldSpec, FieldType};
-use crate::field_values::{Fields, Invalid, Value};
+use crate::fields::field_spec::Receives;
+use crate::fields::field_spec::{FieldMode, FieldSpec, FieldType};
+use crate::fields::field_values::{Fields, Invalid, Value};
 use crate::parts::FieldReader;
 use crate::parts::edit_fields::EditFields;
 use crate::removal::Removal;

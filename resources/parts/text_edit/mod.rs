@@ -9,9 +9,8 @@ use crate::change::{Change, CheckResult, Difference, Outcome};
 use crate::check_request::{Answer, CheckRequest};
 use crate::dependency::HostObject;
 use crate::failure::Failure;
-use crate::field_values::Invalid;
+use crate::fields::field_values::Invalid;
 use crate::footprint::Footprint;
-use crate::hidden_difference::{hide_if, is_hidden};
 use crate::host::Host;
 use crate::host::files::{Content, EntryStat, Fault, Files, Why, said};
 use crate::host::unfinished::{LONGEST_WAIT, time_until_whole};
@@ -23,8 +22,9 @@ use crate::parts::validate_command::ValidateCommand;
 use crate::permit::Permit;
 use crate::removal::Removal;
 use crate::resource::{Resource, Traits};
-use crate::sent_values::Sent;
+use crate::secrets::hidden_difference::{hide_if, is_hidden};
 use crate::transaction::Grouping;
+use crate::values::sent_values::Sent;
 use rustix::fs::FileType;
 use std::any::Any;
 use std::fmt::Debug;
@@ -192,7 +192,8 @@ impl TextEdit {
         }
         let modes = found.seen.map(|seen| seen.mode);
         let hides = is_hidden(self.editor.is_secret(), modes);
-        let shown = |text: &str| hide_if(hides, text, |text| crate::escape::short(text, 200));
+        let shown =
+            |text: &str| hide_if(hides, text, |text| crate::secrets::escape::short(text, 200));
         let (old, new) = (encoded(&found.text), encoded(&edited.text));
         Some(Difference {
             aspect: self.editor.aspect(),

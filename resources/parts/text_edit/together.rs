@@ -3,7 +3,6 @@
 use super::{Found, TextEdit, one_result};
 use crate::change::{Change, CheckResult, Outcome};
 use crate::check_request::{Answer, CheckRequest};
-use crate::hidden_difference::is_hidden;
 use crate::host::Host;
 use crate::host::files::{
     Acceptance, AccountKind, Content, Draft, EntryStat, Fault, Files, FormerFile, LateContent, Why,
@@ -16,6 +15,7 @@ use crate::parts::file_turn::FileTurn;
 use crate::parts::text_bytes::{decoded, encoded};
 use crate::permit::Permit;
 use crate::prior_state::{EDITED_TOGETHER, Loss};
+use crate::secrets::hidden_difference::is_hidden;
 use crate::transaction::{Member, Transaction};
 use std::sync::Arc;
 

@@ -1,6 +1,5 @@
 //! The new content of a file: texts and other files in sequence, read in pieces and never loaded whole.
 
-use crate::hex::to_hex;
 use crate::host::files::Files;
 use crate::host::files::content::read::{READ, read_some, seen};
 use crate::host::files::fault::{Fault, said};
@@ -9,6 +8,7 @@ use crate::host::files::paths::safe_path::open_followed;
 use crate::host::input_trust::Reader;
 use crate::host::kernel::{openat, statat};
 use crate::permit::Revoked;
+use crate::secrets::hex::to_hex;
 use ring::digest::{Context, SHA256};
 use rustix::fs::{AtFlags, FileType, Mode};
 use std::ffi::{OsStr, OsString};

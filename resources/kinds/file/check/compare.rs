@@ -1,7 +1,6 @@
 //! Compares one object with its declaration, with few reads and no change.
 
 use crate::change::Difference;
-use crate::hidden_difference::hidden_difference;
 use crate::host::files::{
     AccountKind, Attributes, Comparison, Content, Entry, EntryStat, Fault, Files, SET_ID, SET_UID,
     account_name, denies_others, is_temporary, printable, said,
@@ -11,6 +10,7 @@ use crate::kinds::file::OldContent;
 use crate::kinds::file::check::diff;
 use crate::kinds::file::check::end_state::{End, SourceMode};
 use crate::kinds::file::check::plan::{Finding, Plan, Work};
+use crate::secrets::hidden_difference::hidden_difference;
 use rustix::fs::FileType;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;

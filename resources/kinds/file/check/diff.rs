@@ -1,10 +1,10 @@
 //! The display of a changed content: a bounded unified diff, and nothing for secrets (see `hidden_difference`).
 
 use crate::change::Difference;
-use crate::hidden_difference::{hidden_difference, is_hidden};
 use crate::host::files::{Content, EntryStat, Fault, Why};
 use crate::kinds::file::OldContent;
 use crate::kinds::file::check::compare::{Look, Want, state};
+use crate::secrets::hidden_difference::{hidden_difference, is_hidden};
 use similar::TextDiff;
 use std::time::Duration;
 

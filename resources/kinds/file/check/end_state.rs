@@ -135,8 +135,8 @@ impl Look<'_> {
         content.denies_others() || (self.file.mode.is_some() && denies_others(declared))
     }
 
-    /// Returns true if the object loses its undeclared group together with the stranger who owned it: a later mode could
-    /// give this group a right.
+    /// Returns true if the object loses its undeclared group together with the stranger who owned it: a later mode
+    /// could give this group a right.
     fn loses_group(&self, seen: &EntryStat, owner: Option<u32>) -> bool {
         seen.kind != FileType::Symlink
             && seen.gid != own_gid()

@@ -13,7 +13,7 @@ use crate::kinds::file::check::loss_digest;
 use crate::kinds::file::check::plan::{Found, Plan, Premise};
 use crate::kinds::file::declare::content::Body;
 use crate::kinds::file::tree::walk::Tree;
-use crate::secret_text::KeyedHashOf;
+use crate::secrets::secret_text::KeyedHashOf;
 use rustix::fs::FileType;
 use std::ffi::OsStr;
 use tokio_util::sync::CancellationToken;

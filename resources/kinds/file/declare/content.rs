@@ -3,7 +3,7 @@
 use crate::host::files::{Content, Fault, Files, Origin, said};
 use crate::host::input_trust::Reader;
 use crate::kinds::file::File;
-use crate::secret_text::{KeyedHashOf, Secret};
+use crate::secrets::secret_text::{KeyedHashOf, Secret};
 use rustix::fs::FileType;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! Reads the rare fields of a file: sources, trees, and the conditions of a replacement.
 
-use crate::field_values::{Fields, Invalid, Place};
+use crate::fields::field_values::{Fields, Invalid, Place};
 use crate::host::files::{is_purgeable, printable};
 use crate::kinds::file::OldContent;
 use crate::kinds::file::RareFields;

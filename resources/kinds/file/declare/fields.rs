@@ -1,7 +1,7 @@
 //! Builds a file resource from the fields of the graph and reports every problem at once.
 
-use crate::field_values::MaybeSecret;
-use crate::field_values::{Fields, Invalid, Place};
+use crate::fields::field_values::MaybeSecret;
+use crate::fields::field_values::{Fields, Invalid, Place};
 use crate::host::files::{is_protected_path, printable};
 use crate::kinds::file::File;
 use crate::kinds::file::OldContent;

@@ -80,7 +80,7 @@ impl Capabilities {
                 let name = name.to_ascii_lowercase();
                 let number = NAMES.iter().position(|own| *own == name);
                 let number = number.ok_or_else(|| {
-                    format!("there is no capability {}", crate::escape::short(&name, 40))
+                    format!("there is no capability {}", crate::secrets::escape::short(&name, 40))
                 })?;
                 bits |= 1 << number;
             }

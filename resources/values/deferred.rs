@@ -2,17 +2,17 @@
 
 use crate::dependency::Need;
 use crate::failure::Failure;
-use crate::field_spec::FieldType;
-use crate::field_spec::Receives;
-use crate::field_values::{Fields, Invalid, Value};
+use crate::fields::field_spec::FieldType;
+use crate::fields::field_spec::Receives;
+use crate::fields::field_values::{Fields, Invalid, Value};
 use crate::host::Supply;
-use crate::inputs::{
+use crate::resource::Resource;
+use crate::secrets::secret_text::{KeyedHash, KeyedHashOf, Secret, StateKey};
+use crate::values::inputs::{
     BuiltResource, DeferredResource, InputSlot, Origin, Part, Received, ResolvedInput,
     TemplatePiece,
 };
-use crate::resource::Resource;
-use crate::secret_text::{KeyedHash, KeyedHashOf, Secret, StateKey};
-use crate::sent_values::SentValue;
+use crate::values::sent_values::SentValue;
 use crate::watch_source::WatchSource;
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Values that a kind reads from the host for others, after a check or an apply.
 
-use crate::sent_values::Sent;
+use crate::values::sent_values::Sent;
 use std::sync::{Mutex, PoisonError};
 
 /// The slot for the values of one run that [`crate::Resource::read_sent`] has read.

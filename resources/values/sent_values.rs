@@ -1,10 +1,10 @@
 //! The values that kinds send to other resources.
 
-use crate::field_spec::FieldType;
-use crate::field_values::Value;
+use crate::fields::field_spec::FieldType;
+use crate::fields::field_values::Value;
 #[cfg(doc)]
 use crate::host::Captured;
-use crate::secret_text::{KeyedHash, Secret, StateKey};
+use crate::secrets::secret_text::{KeyedHash, Secret, StateKey};
 
 /// A value that a kind sends.
 #[derive(Debug)]

@@ -6,9 +6,9 @@
 //! over texts that others may choose; the derivation makes sure that no such hash equals the cipher's key.
 
 use crate::failure::Failure;
-use crate::hex::{from_hex, to_hex};
 use crate::host::Host;
-use crate::secret_text::{Secret, StateKey};
+use crate::secrets::hex::{from_hex, to_hex};
+use crate::secrets::secret_text::{Secret, StateKey};
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, Salt};
 use zeroize::Zeroizing;
@@ -96,7 +96,7 @@ fn name(place: &[&str]) -> Vec<u8> {
 mod tests {
     use super::{Encrypted, name};
     use crate::host::Host;
-    use crate::secret_text::{Secret, StateKey};
+    use crate::secrets::secret_text::{Secret, StateKey};
 
     const PLACE: &[&str] = &["password[db]", "password"];
 

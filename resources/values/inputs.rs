@@ -1,12 +1,12 @@
-//! The fields of a resource that come from elsewhere: their origins, their slots, and the resource that is built of them.
+//! The fields of a resource that come from elsewhere: their origins and slots, and the resource that is built of them.
 
-use crate::field_spec::FieldSpec;
-use crate::field_values::{Fields, Place};
+use crate::fields::field_spec::FieldSpec;
+use crate::fields::field_values::{Fields, Place};
 use crate::host::Supply;
 use crate::kind::KindSpec;
 use crate::resource::Resource;
-use crate::secret_text::KeyedHash;
-use crate::sent_values::SentValue;
+use crate::secrets::secret_text::KeyedHash;
+use crate::values::sent_values::SentValue;
 use std::sync::Arc;
 
 /// A resource with fields from elsewhere, built anew for each run.

@@ -1,6 +1,6 @@
 //! Secrets: texts that are never shown, and the keyed hashes that recognise them.
 
-use crate::hex::{from_hex, to_hex};
+use crate::secrets::hex::{from_hex, to_hex};
 use ring::hmac;
 use std::fmt;
 use zeroize::Zeroizing;

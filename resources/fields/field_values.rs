@@ -1,8 +1,8 @@
 //! The values of the fields of one resource, and the problems that a kind finds in them.
 
 #[cfg(doc)]
-use crate::field_spec::FieldType;
-use crate::secret_text::{KeyedHashOf, Secret};
+use crate::fields::field_spec::FieldType;
+use crate::secrets::secret_text::{KeyedHashOf, Secret};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
