@@ -32,9 +32,8 @@ pub use paths::protected_paths::{is_protected_path, is_purgeable};
 pub use paths::tree_walk::{DirWalk, Entered};
 pub use prior_state::enclosure::RestoredDirectories;
 pub use prior_state::record::{Noted, PendingNote, denies_others, grants_group_more};
-pub(in crate::host) use takeover::handover_mark::is_from_before;
+pub(in crate::host) use takeover::marks::{has_open_mark_at, is_from_before};
 pub use takeover::other_users::own_gid;
-pub(in crate::host) use takeover::takeover_mark::has_open_mark_at;
 
 use crate::failure::Failure;
 pub(crate) use crate::host::kernel::Mounts;
@@ -53,11 +52,11 @@ pub struct Files {
     names: Names,
     swept: Mutex<HashSet<(u64, u64)>>,
     /// The directories that other users could change until this process took them over.
-    taken_over: Mutex<HashMap<(u64, u64), takeover::takeover_mark::Closed>>,
+    taken_over: Mutex<HashMap<(u64, u64), takeover::marks::Closed>>,
     /// The files that others may have open, on file systems without extended attributes.
     marked_open: Mutex<HashSet<(u64, u64)>>,
     /// The directories that changed their owner in this process.
-    handed_over: Mutex<HashMap<(u64, u64), takeover::handover_mark::Handover>>,
+    handed_over: Mutex<HashMap<(u64, u64), takeover::marks::Handover>>,
     /// The entries of the directories that this process gave away or opened.
     placed: Mutex<takeover::moved_objects::Placed>,
     /// The files that several resources read.

@@ -3,7 +3,7 @@
 use crate::host::files::content::new_content::Content;
 use crate::host::files::fault::Fault;
 use crate::host::files::paths::entry::{Entry, EntryStat};
-use crate::host::files::takeover::takeover_mark::has_open_mark;
+use crate::host::files::takeover::marks::has_open_mark;
 use crate::host::kernel::{Entries, fstat, openat, read, readlinkat};
 use crate::permit::Revoked;
 use rustix::fs::{Mode, OFlags};

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::host::files::fault::{Fault, printable, said};
 use crate::host::files::paths::entry::EntryStat;
-use crate::host::files::takeover::handover_mark::is_from_before;
+use crate::host::files::takeover::marks::is_from_before;
 use crate::host::kernel::{fstat, getxattr, openat, openat2, readlinkat};
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;

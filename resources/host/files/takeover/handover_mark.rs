@@ -9,44 +9,13 @@ use crate::host::files::Files;
 use crate::host::files::content::read::{READ, seen};
 use crate::host::files::objects::attributes::{Attributes, path_of};
 use crate::host::files::paths::entry::EntryStat;
-use crate::host::files::takeover::takeover_mark::{Closed, is_older, moment};
-use crate::host::kernel::{fsetxattr, getxattr, openat};
+use crate::host::files::takeover::marks::{HANDED_OVER, Handover, is_older, read_handover};
+use crate::host::kernel::{fsetxattr, openat};
 use rustix::fs::{CWD, FileType, Mode, OFlags, XattrFlags};
 use std::ffi::OsStr;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 use std::sync::PoisonError;
-
-const MARK: &str = "trusted.steadfast.handed_over";
-
-/// The mark of a directory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::host::files) struct Handover {
-    /// The time of the change of owner; none while the change is incomplete or was cut off.
-    at: Closed,
-    /// The only user, besides root, who could move entries into the directory before; none if several users
-    /// could.
-    by: Option<u32>,
-}
-
-impl Handover {
-    fn text(self) -> String {
-        let time = self.at.map(|(seconds, nanoseconds)| format!("{seconds}.{nanoseconds}"));
-        let user = self.by.map(|uid| uid.to_string());
-        format!("{}/{}", time.unwrap_or_default(), user.unwrap_or_default())
-    }
-
-    fn parse(value: &[u8]) -> Self {
-        let text = std::str::from_utf8(value).unwrap_or_default();
-        let (time, user) = text.split_once('/').unwrap_or_default();
-        Self { at: moment(time.as_bytes()), by: user.parse().ok() }
-    }
-
-    /// Returns true for a user whose own objects nobody else can have moved there.
-    fn clears(self, owner: u32) -> bool {
-        self.by.is_some_and(|uid| uid == 0 || uid == owner)
-    }
-}
 
 impl Files {
     /// Marks a directory before a change of its owner, or before it is closed to users who could change it.
@@ -90,7 +59,7 @@ impl Files {
         drop(marks);
         // A path-only handle cannot set attributes.
         if let Ok(directory) = openat(handle, ".", READ | OFlags::DIRECTORY, Mode::empty()) {
-            match fsetxattr(&directory, MARK, mark.text().as_bytes(), XattrFlags::empty()) {
+            match fsetxattr(&directory, HANDED_OVER, mark.text().as_bytes(), XattrFlags::empty()) {
                 // Without extended attributes on this file system, the mark stays in memory.
                 Ok(()) | Err(_) => {}
             }
@@ -101,7 +70,7 @@ impl Files {
         let marks = self.handed_over.lock().unwrap_or_else(PoisonError::into_inner);
         let known = marks.get(&identity).copied();
         drop(marks);
-        known.or_else(|| read(path))
+        known.or_else(|| read_handover(path))
     }
 
     /// Returns true if another user can have put this owner's entry into the directory before the change of
@@ -122,25 +91,10 @@ impl Files {
         let pairs = path.ancestors().zip(path.ancestors().skip(1));
         self.is_root()
             && pairs.into_iter().any(|(entry, above)| {
-                let mark = above.to_str().and_then(read);
+                let mark = above.to_str().and_then(read_handover);
                 mark.is_some_and(|mark| {
                     !mark.clears(owner) && is_older(CWD, entry.as_os_str(), mark.at)
                 })
             })
     }
-}
-
-/// Returns true if another user can have put this entry of an owner into the directory, before root closed or took the
-/// directory.
-pub(in crate::host) fn is_from_before(directory: &Path, name: &OsStr, owner: u32) -> bool {
-    let mark = directory.to_str().and_then(read);
-    mark.is_some_and(|mark| {
-        !mark.clears(owner) && is_older(CWD, directory.join(name).as_os_str(), mark.at)
-    })
-}
-
-fn read(directory: &str) -> Option<Handover> {
-    let mut value = [0_u8; 64];
-    let length = getxattr(directory, MARK, &mut value).ok()?;
-    value.get(..length).map(Handover::parse)
 }

@@ -8,30 +8,13 @@
 use crate::host::files::Files;
 use crate::host::files::content::read::{READ, seen};
 use crate::host::files::paths::entry::{Entry, EntryStat};
-use crate::host::kernel::{born_at, fgetxattr, fsetxattr, getxattr, openat, setxattr_of};
+use crate::host::files::takeover::marks::{Closed, TAKEN_OVER, is_older, read_takeover};
+use crate::host::kernel::{fsetxattr, getxattr, openat, setxattr_of};
 use rustix::fs::{CWD, FileType, Mode, OFlags, XattrFlags};
 use std::ffi::OsStr;
-use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::path::Path;
 use std::sync::PoisonError;
-
-const MARK: &str = "trusted.steadfast.taken_over";
-
-/// Seconds and nanoseconds since 1970, by the clock that stamps files.
-type Moment = (i64, u32);
-
-/// The time at which a directory was closed to others; none while this is incomplete or was cut off.
-pub(in crate::host::files) type Closed = Option<Moment>;
-
-/// Returns true if the file has the mark of a file that others may have open.
-pub(in crate::host::files) fn has_open_mark(file: &OwnedFd) -> bool {
-    fgetxattr(file, MARK, &mut [0; 64]).is_ok()
-}
-
-/// Returns true if the regular file at this path has the mark of a file that others may have open.
-pub(in crate::host) fn has_open_mark_at(path: &Path) -> bool {
-    getxattr(path, MARK, &mut [0; 64]).is_ok()
-}
 
 impl Files {
     /// Marks a directory that others can change before root takes it over. Returns true if the directory is such
@@ -54,7 +37,7 @@ impl Files {
     /// content later gets a new inode, and the file gets no privileges.
     pub(in crate::host::files) fn mark_open_file(&self, handle: &OwnedFd, identity: (u64, u64)) {
         // A lease of another user would prevent an open(2), so the mark goes through the path-only handle.
-        if setxattr_of(handle, MARK, b"", XattrFlags::empty()).is_err() {
+        if setxattr_of(handle, TAKEN_OVER, b"", XattrFlags::empty()).is_err() {
             // Without extended attributes on this file system, the mark stays in memory.
             self.marked_open.lock().unwrap_or_else(PoisonError::into_inner).insert(identity);
         }
@@ -70,7 +53,8 @@ impl Files {
         let is_known = marks.contains(&found.identity);
         drop(marks);
         let directory = format!("/proc/self/fd/{}", spot.directory.as_raw_fd());
-        is_known || getxattr(Path::new(&directory).join(spot.name), MARK, &mut [0; 64]).is_ok()
+        is_known
+            || getxattr(Path::new(&directory).join(spot.name), TAKEN_OVER, &mut [0; 64]).is_ok()
     }
 
     /// Records the time at which the directory was closed to others; a directory that is still open gets no time.
@@ -91,7 +75,7 @@ impl Files {
         if let Ok(directory) = openat(handle, ".", READ | OFlags::DIRECTORY, Mode::empty()) {
             let text = closed.map(|(seconds, nanoseconds)| format!("{seconds}.{nanoseconds}"));
             let value = text.unwrap_or_default();
-            match fsetxattr(&directory, MARK, value.as_bytes(), XattrFlags::empty()) {
+            match fsetxattr(&directory, TAKEN_OVER, value.as_bytes(), XattrFlags::empty()) {
                 // Without extended attributes on this file system, the mark stays in memory.
                 Ok(()) | Err(_) => {}
             }
@@ -109,7 +93,7 @@ impl Files {
         let known = marks.get(&identity).copied();
         drop(marks);
         let path = format!("/proc/self/fd/{}", directory.as_raw_fd());
-        let Some(closed) = known.or_else(|| read(&path)) else { return false };
+        let Some(closed) = known.or_else(|| read_takeover(&path)) else { return false };
         is_older(directory.as_fd(), name, closed)
     }
 
@@ -118,31 +102,8 @@ impl Files {
         let pairs = path.ancestors().zip(path.ancestors().skip(1));
         self.is_root()
             && pairs.into_iter().any(|(entry, above)| {
-                let closed = above.to_str().and_then(read);
+                let closed = above.to_str().and_then(read_takeover);
                 closed.is_some_and(|closed| is_older(CWD, entry.as_os_str(), closed))
             })
     }
-}
-
-pub(in crate::host::files) fn is_older(
-    directory: BorrowedFd<'_>,
-    name: &OsStr,
-    closed: Closed,
-) -> bool {
-    match (closed, born_at(directory, name)) {
-        (Some(closed), Some(born)) => born <= closed,
-        _ => true,
-    }
-}
-
-/// Returns the mark of a directory, if there is one.
-fn read(directory: &str) -> Option<Closed> {
-    let mut value = [0_u8; 64];
-    let length = getxattr(directory, MARK, &mut value).ok()?;
-    Some(value.get(..length).and_then(moment))
-}
-
-pub(in crate::host::files) fn moment(value: &[u8]) -> Closed {
-    let (seconds, nanoseconds) = std::str::from_utf8(value).ok()?.split_once('.')?;
-    Some((seconds.parse().ok()?, nanoseconds.parse().ok()?))
 }
