@@ -232,7 +232,9 @@ impl Files {
             Err(fault) if lends => return Err(fault),
             judged => judged.unwrap_or(true),
         };
-        if lends && (!is_moved || spot.is_empty()?) {
+        // The owner who loses the directory can move it later, and nobody else could before.
+        let is_taken = self.leaves_stranger(found, wanted.owner);
+        if (lends || is_taken) && (!is_moved || spot.is_empty()?) {
             self.mark_in_place(spot, handle)?;
         }
         let is_sticky = found.mode & 0o1000 != 0;

@@ -9,7 +9,7 @@ use std::os::unix::fs::{chown, symlink};
 use std::path::Path;
 use std::process::Command;
 use steadfast_resources::host::input_trust::Reader;
-use steadfast_resources::{CheckRequest, Host};
+use steadfast_resources::{CheckRequest, Host, Outcome};
 
 fn link_of_stranger(target: &Path, link: &Path) {
     symlink(target, link).unwrap();
@@ -130,6 +130,36 @@ fn a_program_that_others_may_have_open_is_not_trusted() {
         .status();
     assert!(copied.unwrap().success());
     made(&Host::default(), &file(&path, &[("content", "x"), ("validate", &validate)]));
+}
+
+/// The user can still rename a directory that root took over and closed; under its own name it is known again.
+#[test]
+fn files_are_made_in_a_closed_directory_that_root_took_over() {
+    let (_host, (dir, _shared)) = (Host::default(), shared());
+    let home = dir.path().join("home");
+    strangers::make_directory(&home, 0o755);
+    for (name, is_empty) in [("empty", true), ("full", false)] {
+        let tree = home.join(name);
+        strangers::make_directory(&tree, 0o755);
+        if !is_empty {
+            strangers::write(&tree.join("old"), "x", 0o600);
+        }
+        for run in 0..3 {
+            let closed = file(slash(&tree), &[("owner", "root"), ("mode", "0750")]);
+            let done = hold(&Host::default(), &closed);
+            assert!(matches!(done, Outcome::Changed(_) | Outcome::Unchanged), "{run}: {done:?}");
+            made(&Host::default(), &file(tree.join("new"), &[("content", &run.to_string())]));
+        }
+        // Another closed directory under this name is not known.
+        let (away, other) = (home.join("away"), dir.path().join("other"));
+        fs::rename(&tree, &away).unwrap();
+        fs::create_dir(&other).unwrap();
+        chmod(&other, 0o700);
+        fs::rename(&other, &tree).unwrap();
+        let said = refused(&Host::default(), &file(tree.join("new"), &[("content", "x")]));
+        assert!(said.contains("others, who can have moved it there"), "{said}");
+        fs::remove_dir_all(&away).unwrap();
+    }
 }
 
 /// Swap space holds the memory of all processes: the former owner of the file may have it open.
