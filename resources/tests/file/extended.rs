@@ -1,13 +1,17 @@
 //! Access lists, extended attributes, capabilities, hard links, and validation at the final path.
 
-use crate::support::{build, chmod, demand_root, failed, file, made, mode, refused, scratch};
+use crate::support::{
+    build, chmod, demand_root, failed, file, made, mode, permit, refused, scratch,
+};
 use futures_util::FutureExt as _;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::Command;
+use steadfast_resources::host::files::RestoredDirectories;
 use steadfast_resources::{
-    After, CheckRequest, CheckResult, Fields, FormerValue, Host, KindSet, Outcome, Place, Value,
+    After, CheckRequest, CheckResult, Fields, FormerValue, Host, KindSet, Outcome, Place,
+    PriorEntry, PriorShape, PriorState, Value,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -93,6 +97,36 @@ fn an_undo_of_a_list_restores_its_mask() {
     assert_eq!(mode(&path), 0o600, "the mask is the mode of the group");
     let wrong = build("file", "/x", &[("acl", "group::rwx")]).unwrap_err();
     assert!(wrong.iter().any(|it| it.field == Some("acl")), "{wrong:?}");
+}
+
+/// With a list, the group bits of a mode are the mask: an undo sets the list together with them.
+#[test]
+fn an_undo_of_a_mode_sets_the_list_of_before() {
+    demand_root();
+    let (host, dir) = (Host::default(), scratch());
+    let path = dir.path().join("d");
+    fs::create_dir(&path).unwrap();
+    shown("setfacl", &["--modify", "user:bin:rwx,group::---,mask::rwx"], &path);
+    let recorded = acl_of(&path);
+    assert_eq!(mode(&path), 0o775);
+    let mut list = vec![0; 1000];
+    let length = rustix::fs::getxattr(&path, "system.posix_acl_access", &mut list[..]).unwrap();
+    list.truncate(length);
+    let former = PriorState::Thing(PriorEntry {
+        shape: PriorShape::Directory,
+        mode: 0o775,
+        uid: 0,
+        gid: 0,
+        extended: vec![(b"system.posix_acl_access".to_vec(), list)],
+        enclosure: None,
+    });
+    shown("setfacl", &["--remove-all"], &path);
+    chmod(&path, 0o700);
+    let cancel = CancellationToken::new();
+    let mut restored = RestoredDirectories::default();
+    let done = host.files().restore(&permit(&cancel), (&path, &former), &mut restored);
+    assert_eq!(done.ok(), Some(vec!["mode"]));
+    assert_eq!(acl_of(&path), recorded);
 }
 
 /// A new directory with a declared list has no rights of an inherited one at any time; one without a declared list
@@ -361,7 +395,7 @@ fn fragments_with_one_command_are_validated_together() {
             CheckResult::Same => None,
             CheckResult::Unknown(failure) => panic!("{failure}"),
         });
-        let permit = crate::support::permit(&CancellationToken::new());
+        let permit = permit(&CancellationToken::new());
         together.apply(&host, &permit, changes.collect()).now_or_never().unwrap()
     };
     let done = apply([("a.conf", "a1"), ("b.conf", "bad"), ("old.conf", "new")]);

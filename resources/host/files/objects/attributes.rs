@@ -22,6 +22,13 @@ pub struct Attributes {
     pub mode: Option<u32>,
 }
 
+impl Attributes {
+    /// Returns the attributes with a mode that gives the group no rights.
+    pub(in crate::host::files) fn without_group_rights(self) -> Self {
+        Self { mode: self.mode.map(|mode| mode & !0o070), ..self }
+    }
+}
+
 impl Files {
     /// Sets the attributes of an object that was examined before.
     ///

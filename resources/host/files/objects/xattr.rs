@@ -1,7 +1,7 @@
 //! Extended attributes: access lists, the security context and others are carried over to a rewritten file.
 
 use crate::host::files::fault::Fault;
-use crate::host::kernel::{fsetxattr, getxattr, listxattr, removexattr};
+use crate::host::kernel::{fsetxattr, getxattr, listxattr, removexattr, setxattr_of};
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
@@ -30,6 +30,18 @@ pub(in crate::host::files) fn remove_lists(file: &str) -> Result<(), Fault> {
         }
     }
     Ok(())
+}
+
+/// Returns the access list among recorded attributes.
+pub(in crate::host::files) fn recorded_list(recorded: &[(Vec<u8>, Vec<u8>)]) -> Option<&[u8]> {
+    let found = recorded.iter().find(|(name, _)| name == LISTS[0].as_bytes());
+    found.map(|(_, list)| list.as_slice())
+}
+
+/// Sets the access list of an object, which also sets the rights in its mode.
+pub(in crate::host::files) fn set_list(handle: &OwnedFd, list: &[u8]) -> Result<(), Fault> {
+    setxattr_of(handle, LISTS[0], list, XattrFlags::empty())
+        .map_err(Fault::os("put back the access list of"))
 }
 
 /// Returns the access list of a file, given by the path of its handle; none without a list.

@@ -4,9 +4,10 @@ use crate::host::files::Files;
 use crate::host::files::content::new_content::Content;
 use crate::host::files::content::write::Draft;
 use crate::host::files::fault::{Fault, Why, said};
-use crate::host::files::objects::attributes::Attributes;
+use crate::host::files::objects::attributes::{Attributes, handle_of, path_of};
 use crate::host::files::objects::create::NewLists;
 use crate::host::files::objects::remove::Reach;
+use crate::host::files::objects::xattr;
 use crate::host::files::paths::entry::{Entry, EntryStat};
 use crate::host::files::prior_state::enclosure::RestoredDirectories;
 use crate::host::files::prior_state::record::denies_others;
@@ -257,12 +258,36 @@ impl Files {
         let (secret, what) = (is_secret(Some(found)), done.join(", "));
         let losing = Loss { content: false, secret, purged: false, edited: None, what: &what };
         let noted = spot.note(permit, Some(found), losing)?;
-        noted.after(self.set_attributes(permit, spot, found, wanted))?;
+        let closed = list_to_restore(spot, thing, found)?;
+        // Without the list, the group bits of its mode would be rights of the group.
+        let first = closed.map_or(wanted, |_| wanted.without_group_rights());
+        noted.after(self.set_attributes(permit, spot, found, first))?;
+        if let Some(list) = closed {
+            permit.check().map_err(|revoked| Fault::from(revoked).after(true))?;
+            let now = spot.look()?.ok_or_else(Fault::moved)?;
+            let handle = handle_of(spot, &now).map_err(|fault| fault.after(true))?;
+            if now.identity != found.identity {
+                return Err(Fault::moved().after(true));
+            }
+            xattr::set_list(&handle, list).map_err(|fault| fault.after(true))?;
+        }
         if withheld != 0 {
             return Err(privileges::withheld(spot, thing.mode, true));
         }
         Ok(done)
     }
+}
+
+/// Returns the recorded access list of an object that has another one, or none, now.
+fn list_to_restore<'a>(
+    spot: &Entry<'_>,
+    thing: &'a PriorEntry,
+    found: &EntryStat,
+) -> Result<Option<&'a [u8]>, Fault> {
+    let Some(recorded) = xattr::recorded_list(&thing.extended) else { return Ok(None) };
+    let handle = handle_of(spot, found)?;
+    let now = xattr::access_list(&path_of(&handle));
+    Ok((now.as_deref() != Some(recorded)).then_some(recorded))
 }
 
 fn holds(
