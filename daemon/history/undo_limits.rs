@@ -2,7 +2,7 @@
 
 use super::HistoryError;
 use super::reader::{Entry, Reader};
-use rusqlite::params;
+use rusqlite::{OptionalExtension as _, params};
 use std::os::unix::ffi::OsStrExt as _;
 use steadfast_resources::host::files::SET_ID;
 use steadfast_resources::{NotRecorded, PriorContent, PriorEntry, PriorShape, PriorState};
@@ -15,9 +15,13 @@ impl Reader {
         former: &PriorState,
         (resource, entries): (&str, &[&Entry]),
     ) -> Result<Option<String>, HistoryError> {
-        let (Some(first), true) = (entries.first(), is_without_content(former)) else {
+        let Some(first) = entries.first() else { return Ok(None) };
+        if opens_directory(former) {
+            return self.secret_below(resource, first);
+        }
+        if !is_without_content(former) {
             return Ok(None);
-        };
+        }
         let columns = &self.columns;
         let sql = format!(
             "SELECT {columns} FROM entry WHERE path = ?1 AND number > ?2 AND resource <> ?3 ORDER BY number"
@@ -29,6 +33,38 @@ impl Reader {
             let (number, by) = (entry.number, &entry.resource);
             format!("{by} has changed a secret content since (change {number}); undo that first")
         }))
+    }
+
+    /// Returns a reason against opening a directory: another resource has written a secret below it since.
+    fn secret_below(&self, resource: &str, first: &Entry) -> Result<Option<String>, HistoryError> {
+        let mut from = first.path.as_os_str().as_bytes().to_vec();
+        let mut to = from.clone();
+        from.push(b'/');
+        // The byte after the slash ends the range of paths below.
+        to.push(b'0');
+        let sql = "SELECT entry.resource, secret.number FROM secret JOIN entry USING (number)
+            WHERE secret.path > ?1 AND secret.path < ?2 AND secret.number > ?3
+            AND entry.resource <> ?4 ORDER BY secret.number LIMIT 1";
+        let found: Option<(String, u64)> = self
+            .connection
+            .query_row(sql, params![from, to, first.number, resource], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
+            .optional()
+            .map_err(|error| self.refuse(&error))?;
+        Ok(found.map(|(by, number)| {
+            format!("{by} has written a secret below since (change {number}); undo that first")
+        }))
+    }
+}
+
+/// Returns true for a directory that others could enter or change.
+fn opens_directory(former: &PriorState) -> bool {
+    match former {
+        PriorState::Thing(PriorEntry { shape: PriorShape::Directory, mode, uid, .. }) => {
+            *uid != 0 || mode & 0o077 != 0
+        }
+        PriorState::Thing(_) | PriorState::Nothing => false,
     }
 }
 

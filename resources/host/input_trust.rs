@@ -142,7 +142,7 @@ impl Reader {
                             printable(&next)
                         )));
                     }
-                    if is_from_before(&here, &name, found.st_uid) {
+                    if is_from_before(&next, found.st_uid) {
                         return Some(Err(format!(
                             "the link {} is older than its directory's present rights",
                             printable(&next)
@@ -206,6 +206,10 @@ impl Reader {
         if !self.believes(uid) {
             return Some(format!("belongs to uid {uid}"));
         }
+        if kind == FileType::Symlink {
+            let why = "is older than the present rights of its directory";
+            return is_from_before(path, uid).then(|| why.to_owned());
+        }
         // With an access list, the group bits are its mask: the list may name other users.
         let by_group = mode & 0o020 != 0 && (gid != 0 || has_access_list(path));
         // The group of a trusted user is most often that user's alone.
@@ -215,7 +219,7 @@ impl Reader {
             return Some(format!("is writable by others (mode {mode:04o})"));
         }
         if kind == FileType::RegularFile && has_open_mark_at(path) {
-            let why = "was writable by others, who may have it open; put a copy in its place";
+            let why = "was writable by others, who may have it open; read it, and put a copy (cp) in its place";
             return Some(why.to_owned());
         }
         None

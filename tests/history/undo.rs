@@ -252,3 +252,22 @@ fn an_undo_of_a_mode_does_not_open_a_secret_of_later() {
     place.undo("f", None).expect("undone");
     assert_eq!(path.metadata().expect("there").mode() & 0o7777, 0o600);
 }
+
+/// A secret below a directory is closed by the directory: an undo of its mode would open the way to it.
+#[test]
+fn an_undo_of_a_directory_does_not_open_secrets_below() {
+    let place = Stage::new(Limits::default());
+    let path = place.path("d");
+    std::fs::create_dir(&path).expect("made");
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .expect("opened");
+    let name = format!("{}/", path.display());
+    let close = |mode| place.apply_as(("file", &name), "file[d]", &[("mode", mode)]);
+    assert!(is_changed(&close("0700")));
+    let given = [("content", "hunter2"), ("sensitive", "true"), ("mode", "0644")];
+    assert!(is_changed(&place.apply("d/key", &given)));
+    let what = Undo { resource: "file[d]".to_owned(), to: None, partial: false };
+    let refused = place.undo_what(&what).expect_err("the secret stays closed");
+    assert!(refused.contains("has written a secret below since"), "{refused}");
+    assert_eq!(path.metadata().expect("there").mode() & 0o7777, 0o700);
+}

@@ -8,6 +8,7 @@ use super::capture::Captured;
 use super::{End, run_as::Switch};
 use crate::failure::Failure;
 use crate::host::Command;
+use crate::host::files::is_from_before;
 use crate::host::input_trust::{LINKS_AT_MOST, Reader, name};
 use crate::secrets::escape::short;
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat};
@@ -192,9 +193,14 @@ impl Walk {
         if self.links > LINKS_AT_MOST {
             return Err(Stop::Errno(Errno::LOOP));
         }
-        let link = short(&link.to_string_lossy(), 200);
+        let (path, link) = (link, short(&link.to_string_lossy(), 200));
         if !self.reader.believes(stat.st_uid) {
             return Err(Stop::Link(format!("the link {link} belongs to uid {}", stat.st_uid)));
+        }
+        if is_from_before(path, stat.st_uid) {
+            return Err(Stop::Link(format!(
+                "the link {link} is older than the present rights of its directory"
+            )));
         }
         match &self.doubt {
             Some(doubt) => Err(Stop::Link(format!("the link {link} can be replaced: {doubt}"))),

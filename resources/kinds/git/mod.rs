@@ -307,12 +307,18 @@ fn guard_tree(files: &Files, path: &Path, user: Option<&str>) -> Result<(), Fail
         let failure = said("read", path, "it is a link that another user can change");
         return Err(failure.hint(format!("declare the target of the link ({doubt})")));
     }
+    let common = path.join(".git/commondir");
+    let look = || files.open_entry(&common)?.map(|entry| entry.look()).transpose();
+    if look().map_err(|fault| files.failure(fault, path))?.flatten().is_some() {
+        let failure = said("use", path, "it is a working tree of another repository (commondir)");
+        return Err(failure.hint("remove .git/commondir, or clone the repository anew"));
+    }
     // git runs the programs that the configuration of the repository names, such as filters.
     let mut configuration = [".git/config", ".git/config.worktree"].into_iter();
     match configuration.find_map(|name| reader.untrusted_on_the_way(&path.join(name))) {
         Some(doubt) => {
             let why = "another user can change the configuration of the repository";
-            let hint = format!("git runs programs that it names; close it to others: {doubt}");
+            let hint = format!("git runs programs that it names: close it to others; {doubt}");
             Err(said("use", path, why).hint(hint))
         }
         None => Ok(()),

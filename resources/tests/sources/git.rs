@@ -366,6 +366,10 @@ fn a_configuration_of_before_a_takeover_is_not_used() {
     let said = refused(&tree(at, &[("force", "true")]));
     assert!(said.contains("another user can change the configuration"), "{said}");
     assert!(!at.join("tree/ran").exists());
+    // Nor is the configuration of another repository.
+    shell(at, "mv tree/.git/config away; echo ../../theirs/.git >tree/.git/commondir");
+    assert!(refused(&tree(at, &[("force", "true")])).contains("commondir"));
+    shell(at, "rm tree/.git/commondir; mv away tree/.git/config");
     // A new configuration is root's.
     shell(at, "git -C tree config --unset filter.x.clean");
     assert!(matches!(check(&tree(at, &[])), CheckResult::Same));

@@ -9,10 +9,13 @@ use crate::host::files::objects::attributes::{Attributes, handle_of, path_of};
 use crate::host::files::objects::xattr;
 use crate::host::files::paths::entry::{Entry, EntryStat};
 use crate::host::files::prior_state::record::{PendingNote, grants_group_more};
+use crate::host::files::takeover::marks::{TAKEN_OVER, has_open_mark_at};
 use crate::host::files::takeover::other_users::{Keeping, own_gid};
-use crate::host::kernel::{fchmod, fchown, fsync, ftruncate, openat, pwrite, reserve_room};
+use crate::host::kernel::{
+    fchmod, fchown, fsetxattr, fsync, ftruncate, openat, pwrite, reserve_room,
+};
 use crate::permit::Permit;
-use rustix::fs::{FileType, Gid, Mode, OFlags, Uid};
+use rustix::fs::{FileType, Gid, Mode, OFlags, Uid, XattrFlags};
 use rustix::io::Errno;
 use std::fmt::Debug;
 use std::os::fd::OwnedFd;
@@ -268,6 +271,12 @@ fn fill(
         xattr::copy(&path_of(&handle), file)?;
         // Setting an access list also sets the mode.
         fchmod(file, Mode::RUSR | Mode::WUSR).map_err(Fault::os("write"))?;
+    }
+    // An edit keeps the rest of a content that another user may have chosen.
+    if let Some(old) = old.filter(|_| draft.whole_only)
+        && has_open_mark_at(Path::new(&path_of(&handle_of(spot, old)?)))
+    {
+        fsetxattr(file, TAKEN_OVER, b"", XattrFlags::empty()).map_err(Fault::os("mark"))?;
     }
     write_sparse(permit, file, draft.content)?;
     let born = seen(file)?;

@@ -48,7 +48,7 @@ impl Files {
         permit.check()?;
         let is_file = found.kind == FileType::RegularFile && self.is_root();
         if is_file && self.may_be_open(spot, found, wanted) {
-            self.mark_open_file(&handle, found.identity);
+            self.mark_open_file(&handle, found.identity)?;
         }
         self.with_marks(spot, &handle, (found, wanted), || {
             self.change(permit, spot, found, (&handle, wanted))
@@ -64,8 +64,8 @@ impl Files {
         change: impl FnOnce() -> Result<(), Fault>,
     ) -> Result<(), Fault> {
         self.note_placed(spot, handle, (found, wanted))?;
-        let takes_over = self.begin_takeover(handle, found);
-        let hands_over = self.begin_handover(handle, found, wanted);
+        let takes_over = self.begin_takeover(handle, found)?;
+        let hands_over = self.begin_handover(handle, found, wanted)?;
         let done = change();
         if takes_over {
             self.finish_takeover(handle);

@@ -65,7 +65,7 @@ impl Files {
         // A user with a mounted file open for reading reads what is written into it later.
         let is_changed = spot.is_mounted() && before.as_deref() != *list;
         if is_file && (is_changed || takes_write(found, before.as_deref(), *list)) {
-            self.mark_open_file(&file, found.identity);
+            self.mark_open_file(&file, found.identity)?;
         }
         let wanted = Attributes { mode: Some(opened), ..Attributes::default() };
         self.with_marks(spot, &file, (found, wanted), change)

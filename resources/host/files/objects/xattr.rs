@@ -1,6 +1,7 @@
 //! Extended attributes: access lists, the security context and others are carried over to a rewritten file.
 
 use crate::host::files::fault::Fault;
+use crate::host::files::takeover::marks::TAKEN_OVER;
 use crate::host::kernel::{fsetxattr, getxattr, listxattr, removexattr, setxattr_of};
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
@@ -87,8 +88,13 @@ pub(in crate::host::files) fn read(file: &str, secret: bool) -> Vec<(Vec<u8>, Ve
         |name: &[u8]| name.starts_with(b"system.posix_acl") || name == b"security.selinux";
     let names = names(file).unwrap_or_default().into_iter();
     let names = names.filter(|name| {
-        !name.to_bytes().starts_with(b"trusted.steadfast.")
-            && (!secret || of_access(name.to_bytes()))
+        let is_mark = name.to_bytes().starts_with(b"trusted.steadfast.");
+        // The mark of a file goes with its content: a restored content is one that others may have chosen.
+        let is_of_file = || {
+            name.to_bytes() == TAKEN_OVER.as_bytes()
+                && getxattr(file, TAKEN_OVER, &mut [0; 1]) == Ok(0)
+        };
+        (!is_mark || is_of_file()) && (!secret || of_access(name.to_bytes()))
     });
     let pair = |name: CString| Some((name.to_bytes().to_vec(), value(file, &name).ok()??));
     names.filter_map(pair).collect()

@@ -3,8 +3,8 @@
 use crate::failure::Failure;
 use crate::host::files::fault::{Fault, printable, said};
 use crate::host::files::paths::entry::EntryStat;
-use crate::host::files::takeover::marks::is_from_before;
-use crate::host::kernel::{fstat, getxattr, openat, openat2, readlinkat};
+use crate::host::files::takeover::marks::is_born_before;
+use crate::host::kernel::{born_at, fstat, getxattr, openat, openat2, readlinkat};
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 use std::collections::{BTreeSet, VecDeque};
@@ -148,8 +148,12 @@ impl<'a> SafeWalk<'a> {
                 );
             }
         }
-        let here = format!("/proc/self/fd/{}", self.here().handle.as_raw_fd());
-        if is_from_before(Path::new(&here), name, stat.st_uid) {
+        let born = born_at(&self.here().handle, name);
+        let is_old = self.passed.iter().any(|passed| {
+            let path = format!("/proc/self/fd/{}", passed.handle.as_raw_fd());
+            is_born_before(Path::new(&path), born, stat.st_uid)
+        });
+        if is_old {
             return Err(self.refuse(name, "it is older than the present rights of its directory"));
         }
         let owners: Vec<u32> = self.passed.iter().map(|passed| passed.stat.st_uid).collect();

@@ -11,6 +11,7 @@ use crate::host::files::objects::xattr;
 use crate::host::files::paths::entry::{Entry, EntryStat};
 use crate::host::files::prior_state::enclosure::RestoredDirectories;
 use crate::host::files::prior_state::record::denies_others;
+use crate::host::files::takeover::marks::is_below_mark;
 use crate::host::files::takeover::privileges;
 use crate::permit::Permit;
 use crate::prior_state::{Loss, PriorContent, PriorEntry, PriorShape, PriorState};
@@ -151,6 +152,7 @@ impl Files {
             }
             PriorShape::Link(target) => {
                 if !is(FileType::Symlink) || spot.target()? != *target {
+                    self.guard_link(spot, thing.uid)?;
                     self.make_way(permit, spot, there)?;
                     let still = there.filter(|seen| seen.kind != FileType::Directory);
                     let wanted = Attributes { mode: None, ..all_of(thing) };
@@ -172,6 +174,18 @@ impl Files {
             done.extend(self.give_back(permit, spot, thing, found)?);
         }
         Ok(done)
+    }
+
+    /// Rejects the return of a link below a directory that other users could change: a new link would be followed, and
+    /// its target can be their choice.
+    fn guard_link(&self, spot: &Entry<'_>, owner: u32) -> Result<(), Fault> {
+        if !self.is_root() || !is_below_mark(spot.path, owner) {
+            return Ok(());
+        }
+        let why = "others could choose its target while a directory above was theirs";
+        Err(Fault::refused(
+            said("put back", spot.path(), why).hint("check the target, and make the link by hand"),
+        ))
     }
 
     /// Removes a present directory, which cannot be replaced in one step.

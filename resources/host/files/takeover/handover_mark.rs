@@ -7,9 +7,12 @@
 
 use crate::host::files::Files;
 use crate::host::files::content::read::{READ, seen};
+use crate::host::files::fault::Fault;
 use crate::host::files::objects::attributes::{Attributes, path_of};
 use crate::host::files::paths::entry::EntryStat;
-use crate::host::files::takeover::marks::{HANDED_OVER, Handover, is_older, read_handover};
+use crate::host::files::takeover::marks::{
+    HANDED_OVER, Handover, is_full, is_older, no_room, read_handover,
+};
 use crate::host::kernel::{fsetxattr, openat};
 use rustix::fs::{CWD, FileType, Mode, OFlags, XattrFlags};
 use std::ffi::OsStr;
@@ -25,9 +28,9 @@ impl Files {
         handle: &OwnedFd,
         found: &EntryStat,
         wanted: Attributes,
-    ) -> Option<Handover> {
+    ) -> Result<Option<Handover>, Fault> {
         if found.kind != FileType::Directory || !self.is_root() {
-            return None;
+            return Ok(None);
         }
         // Everybody could move entries into a sticky directory; without the sticky bit, only its owner can.
         let is_sticky = found.mode & wanted.mode.unwrap_or(found.mode) & 0o1000 != 0;
@@ -35,13 +38,13 @@ impl Files {
         let by = is_one_users.then_some(found.uid);
         let stays = by.is_some() && wanted.owner.is_none_or(|uid| uid == found.uid);
         if by == Some(0) || stays {
-            return None;
+            return Ok(None);
         }
         let before = self.handover_of(found.identity, &path_of(handle));
         let by = by.filter(|_| before.is_none_or(|before| before.by == by));
         let mark = Handover { at: None, by };
-        self.mark_handover(handle, found.identity, mark);
-        Some(mark)
+        self.mark_handover(handle, found.identity, mark)?;
+        Ok(Some(mark))
     }
 
     /// Records the time of the finished change in the mark.
@@ -49,21 +52,29 @@ impl Files {
         if let Ok(now) = seen(handle) {
             let nanoseconds = u32::try_from(now.changed.1).unwrap_or_default();
             let mark = Handover { at: Some((now.changed.0, nanoseconds)), ..mark };
-            self.mark_handover(handle, now.identity, mark);
+            // The mark without a time stays if this one finds no room: then all entries count as older.
+            let _full = self.mark_handover(handle, now.identity, mark);
         }
     }
 
-    fn mark_handover(&self, handle: &OwnedFd, identity: (u64, u64), mark: Handover) {
+    fn mark_handover(
+        &self,
+        handle: &OwnedFd,
+        identity: (u64, u64),
+        mark: Handover,
+    ) -> Result<(), Fault> {
         let mut marks = self.handed_over.lock().unwrap_or_else(PoisonError::into_inner);
         marks.insert(identity, mark);
         drop(marks);
         // A path-only handle cannot set attributes.
         if let Ok(directory) = openat(handle, ".", READ | OFlags::DIRECTORY, Mode::empty()) {
             match fsetxattr(&directory, HANDED_OVER, mark.text().as_bytes(), XattrFlags::empty()) {
+                Err(errno) if is_full(errno) => return Err(no_room()),
                 // Without extended attributes on this file system, the mark stays in memory.
                 Ok(()) | Err(_) => {}
             }
         }
+        Ok(())
     }
 
     fn handover_of(&self, identity: (u64, u64), path: &str) -> Option<Handover> {

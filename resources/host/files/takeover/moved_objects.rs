@@ -10,6 +10,7 @@ use crate::host::files::objects::attributes::Attributes;
 use crate::host::files::paths::entry::{Entry, EntryStat};
 use crate::host::files::paths::safe_path::{has_acl, open_way};
 use crate::host::files::takeover::made_mark::{is_marked_on, mark_path};
+use crate::host::files::takeover::marks::is_from_before;
 use crate::host::files::takeover::other_users::is_shut;
 use crate::host::files::{Files, denies_others, grants_group_more, own_gid};
 use crate::host::kernel::{Entries, openat, statat};
@@ -38,6 +39,13 @@ pub(in crate::host::files) struct Listing {
 }
 
 impl Files {
+    /// Returns true if another user can have put the link of this owner, or a directory above it, at its path before
+    /// root closed or took one of these directories: such a link is not followed.
+    #[must_use]
+    pub fn is_old_link(&self, spot: &Entry<'_>, owner: u32) -> bool {
+        self.is_root() && is_from_before(spot.path, owner)
+    }
+
     /// Rejects a second name for a closed file that a user besides its owner can have moved to its name.
     pub(in crate::host::files) fn guard_linked(
         &self,

@@ -7,8 +7,11 @@
 
 use crate::host::files::Files;
 use crate::host::files::content::read::{READ, seen};
+use crate::host::files::fault::Fault;
 use crate::host::files::paths::entry::{Entry, EntryStat};
-use crate::host::files::takeover::marks::{Closed, TAKEN_OVER, is_older, read_takeover};
+use crate::host::files::takeover::marks::{
+    Closed, TAKEN_OVER, is_full, is_older, no_room, read_takeover,
+};
 use crate::host::kernel::{fsetxattr, getxattr, openat, setxattr_of};
 use rustix::fs::{CWD, FileType, Mode, OFlags, XattrFlags};
 use std::ffi::OsStr;
@@ -23,24 +26,38 @@ impl Files {
         &self,
         handle: &OwnedFd,
         found: &EntryStat,
-    ) -> bool {
+    ) -> Result<bool, Fault> {
         let is_open = found.kind == FileType::Directory
             && self.is_root()
             && !self.is_closed_directory(handle, found, None);
         if is_open {
-            self.mark(handle, found.identity, None);
+            self.mark(handle, found.identity, None)?;
         }
-        is_open
+        Ok(is_open)
     }
 
     /// Marks a regular file that another user can have open for writing when its attributes change: a declared
     /// content later gets a new inode, and the file gets no privileges.
-    pub(in crate::host::files) fn mark_open_file(&self, handle: &OwnedFd, identity: (u64, u64)) {
+    ///
+    /// # Errors
+    ///
+    /// Fails if the other user has filled the room for attributes.
+    pub(in crate::host::files) fn mark_open_file(
+        &self,
+        handle: &OwnedFd,
+        identity: (u64, u64),
+    ) -> Result<(), Fault> {
         // A lease of another user would prevent an open(2), so the mark goes through the path-only handle.
-        if setxattr_of(handle, TAKEN_OVER, b"", XattrFlags::empty()).is_err() {
+        match setxattr_of(handle, TAKEN_OVER, b"", XattrFlags::empty()) {
+            Ok(()) => {}
+            Err(errno) if is_full(errno) => return Err(no_room()),
             // Without extended attributes on this file system, the mark stays in memory.
-            self.marked_open.lock().unwrap_or_else(PoisonError::into_inner).insert(identity);
+            Err(_) => {
+                let mut marks = self.marked_open.lock().unwrap_or_else(PoisonError::into_inner);
+                marks.insert(identity);
+            }
         }
+        Ok(())
     }
 
     /// Returns true if the regular file has the mark of a file that another user can have open.
@@ -63,11 +80,12 @@ impl Files {
             && self.is_closed_directory(handle, &now, None)
         {
             let nanoseconds = u32::try_from(now.changed.1).unwrap_or_default();
-            self.mark(handle, now.identity, Some((now.changed.0, nanoseconds)));
+            // The mark without a time stays if this one finds no room: then all entries count as older.
+            let _full = self.mark(handle, now.identity, Some((now.changed.0, nanoseconds)));
         }
     }
 
-    fn mark(&self, handle: &OwnedFd, identity: (u64, u64), closed: Closed) {
+    fn mark(&self, handle: &OwnedFd, identity: (u64, u64), closed: Closed) -> Result<(), Fault> {
         let mut marks = self.taken_over.lock().unwrap_or_else(PoisonError::into_inner);
         marks.insert(identity, closed);
         drop(marks);
@@ -76,10 +94,12 @@ impl Files {
             let text = closed.map(|(seconds, nanoseconds)| format!("{seconds}.{nanoseconds}"));
             let value = text.unwrap_or_default();
             match fsetxattr(&directory, TAKEN_OVER, value.as_bytes(), XattrFlags::empty()) {
+                Err(errno) if is_full(errno) => return Err(no_room()),
                 // Without extended attributes on this file system, the mark stays in memory.
                 Ok(()) | Err(_) => {}
             }
         }
+        Ok(())
     }
 
     /// Returns true if another user can have put this entry into the directory before root took it over.

@@ -295,11 +295,13 @@ impl Look<'_> {
 
     fn link_there(&self, seen: &EntryStat, target: &OsStr) -> Result<Option<Finding>, Fault> {
         let old = self.spot.target()?;
-        if old == target.as_bytes() {
-            return self.attributes_of(seen);
-        }
         let end = self.end(seen, None)?;
         let declared = end.declared;
+        // An old link would not be followed: root makes it again.
+        let owner = declared.owner.unwrap_or(seen.uid);
+        if old == target.as_bytes() && !self.files.is_old_link(self.spot, owner) {
+            return self.attributes_of(seen);
+        }
         let (_, mut differences) = self.drift(seen, &end);
         differences.insert(0, symlink(printable(Path::new(OsStr::from_bytes(&old))), target));
         let attributes = Attributes {

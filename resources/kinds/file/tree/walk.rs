@@ -239,6 +239,7 @@ impl<'a> Tree<'a> {
                 self.entry(target, below, Want::Regular(Some(&content)))?;
             }
             FileType::Symlink => {
+                Files::guard_trust(&path, &seen, self.reader)?;
                 let text = OsString::from_vec(spot.target()?);
                 if let Some(read) = &mut self.read {
                     read.add_other(below, Some(text.as_bytes()));

@@ -8,8 +8,12 @@ use std::fs;
 use std::os::unix::fs::{chown, symlink};
 use std::path::Path;
 use std::process::Command;
+use steadfast_resources::host::files::RestoredDirectories;
 use steadfast_resources::host::input_trust::Reader;
-use steadfast_resources::{CheckRequest, Host, Outcome};
+use steadfast_resources::{
+    CheckRequest, CheckResult, Host, Outcome, PriorEntry, PriorShape, PriorState,
+};
+use tokio_util::sync::CancellationToken;
 
 fn link_of_stranger(target: &Path, link: &Path) {
     symlink(target, link).unwrap();
@@ -232,4 +236,152 @@ fn a_new_secret_gets_no_group_of_its_directory() {
     let given = [("content", "x"), ("sensitive", "true"), ("mode", "0640")];
     made(&Host::default(), &file(&path, &given));
     assert_eq!((owner(&path), mode(&path)), ((0, 0), 0o640));
+}
+
+/// A user can rename a directory of root in a directory of the user's: the links inside get another name.
+#[test]
+fn links_in_a_moved_directory_are_not_followed() {
+    let (_host, (dir, _shared)) = (Host::default(), shared());
+    let (private, tree) = (dir.path().join("private"), dir.path().join("tree"));
+    fs::create_dir(&private).unwrap();
+    strangers::make_directory(&tree, 0o755);
+    fs::create_dir(tree.join("moved")).unwrap();
+    symlink(&private, tree.join("moved/d")).unwrap();
+    made(&Host::default(), &file(slash(&tree), &[("owner", "root")]));
+    let said = refused(&Host::default(), &file(tree.join("moved/d/new"), &[("content", "x")]));
+    assert!(said.contains("older than the present rights"), "{said}");
+    assert!(names(&private).is_empty());
+}
+
+/// A tree is not copied with links that a user chose before root took it: the copies would be new links of root's.
+#[test]
+fn old_links_of_a_tree_are_not_copied() {
+    let (_host, (dir, _shared)) = (Host::default(), shared());
+    let tree = dir.path().join("tree");
+    strangers::make_directory(&tree, 0o755);
+    link_of_stranger(Path::new("/etc"), &tree.join("conf"));
+    made(&Host::default(), &file(slash(&tree), &[("owner", "root"), ("recurse", "true")]));
+    let source = slash(&tree);
+    let copy =
+        file(slash(&dir.path().join("copy")), &[("source", source.as_str()), ("recurse", "true")]);
+    let said = format!("{:?}", hold(&Host::default(), &copy));
+    assert!(said.contains("older than the present rights"), "{said}");
+    assert!(!dir.path().join("copy/conf").exists());
+}
+
+/// A declared link is made again if it is one that would not be followed, also with the same target.
+#[test]
+fn a_declared_link_is_made_again_after_a_takeover() {
+    let (_host, (dir, _shared)) = (Host::default(), shared());
+    let tree = dir.path().join("tree");
+    strangers::make_directory(&tree, 0o755);
+    fs::create_dir(dir.path().join("release")).unwrap();
+    let target = dir.path().join("release").display().to_string();
+    link_of_stranger(Path::new(&target), &tree.join("current"));
+    made(&Host::default(), &file(slash(&tree), &[("owner", "root"), ("recurse", "true")]));
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    let link = file(tree.join("current"), &[("symlink", target.as_str()), ("owner", "root")]);
+    made(&Host::default(), &link);
+    made(&Host::default(), &file(tree.join("current/f"), &[("content", "x")]));
+    // Somebody opens the directory for a moment; root makes the link again.
+    chown(&tree, None, Some(STRANGER)).unwrap();
+    chmod(&tree, 0o775);
+    made(&Host::default(), &file(slash(&tree), &[("mode", "0755")]));
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    made(&Host::default(), &link);
+    made(&Host::default(), &file(tree.join("current/f"), &[("content", "y")]));
+}
+
+/// The former owner fills the room for attributes, so that no mark finds a place.
+#[test]
+fn an_object_without_room_for_a_mark_is_not_taken_over() {
+    let (_host, (dir, _shared)) = (Host::default(), shared());
+    let (path, tree) = (dir.path().join("f"), dir.path().join("d"));
+    strangers::write(&path, "x", 0o755);
+    strangers::make_directory(&tree, 0o755);
+    for object in [&path, &tree] {
+        let mut number = 0;
+        for size in [1000, 100, 10, 0] {
+            loop {
+                number += 1;
+                let name = format!("user.{number}");
+                let value = vec![b'x'; size];
+                let flags = rustix::fs::XattrFlags::empty();
+                if rustix::fs::setxattr(object, name.as_str(), &value, flags).is_err() {
+                    break;
+                }
+                assert!(number < 100_000, "this file system has no limit of attributes");
+            }
+        }
+    }
+    for name in [path.display().to_string(), slash(&tree)] {
+        let said = refused(&Host::default(), &file(name, &[("owner", "root")]));
+        assert!(said.contains("take all the room"), "{said}");
+    }
+    assert_eq!((owner(&path).0, owner(&tree).0), (STRANGER, STRANGER));
+}
+
+/// An edit keeps the rest of a content that another user may have chosen: the new file has the mark of the former one.
+#[test]
+fn an_edit_keeps_the_mark_of_an_open_file() {
+    let (_host, (dir, _shared)) = (Host::default(), shared());
+    let path = dir.path().join("f");
+    strangers::write(&path, "#!/bin/sh\n", 0o755);
+    made(&Host::default(), &file(&path, &[("owner", "root")]));
+    let line = build("line", path.to_str().unwrap(), &[("line", "exit 0")]).unwrap();
+    made(&Host::default(), &line);
+    let doubt = Reader::here().untrusted_on_the_way(&path);
+    assert!(doubt.is_some_and(|doubt| doubt.contains("may have it open")));
+    // A declared content has no mark.
+    made(&Host::default(), &file(&path, &[("content", "exit 0\n")]));
+    assert_eq!(Reader::here().untrusted_on_the_way(&path), None);
+}
+
+/// An undo of a link below a directory that was another user's would make a link that is followed.
+#[test]
+fn an_undo_makes_no_link_of_another_user() {
+    let (host, (dir, _shared)) = (Host::default(), shared());
+    let tree = dir.path().join("tree");
+    strangers::make_directory(&tree, 0o755);
+    made(&host, &file(slash(&tree), &[("owner", "root")]));
+    let former = PriorState::Thing(PriorEntry {
+        shape: PriorShape::Link(b"/etc".to_vec()),
+        mode: 0o777,
+        uid: 0,
+        gid: 0,
+        extended: Vec::new(),
+        enclosure: None,
+    });
+    let cancel = CancellationToken::new();
+    let mut restored = RestoredDirectories::default();
+    for (path, is_restored) in [(tree.join("l"), false), (dir.path().join("l"), true)] {
+        let done = host.files().restore(&permit(&cancel), (&path, &former), &mut restored);
+        assert_eq!(done.is_ok(), is_restored, "{done:?}");
+        assert_eq!(path.is_symlink(), is_restored);
+    }
+}
+
+/// Root's commands do not start in a directory that another user has chosen by a link.
+#[test]
+fn a_command_does_not_start_behind_an_old_link() {
+    let (_host, (dir, _shared)) = (Host::default(), shared());
+    let tree = dir.path().join("tree");
+    strangers::make_directory(&tree, 0o755);
+    link_of_stranger(dir.path(), &tree.join("link"));
+    made(&Host::default(), &file(slash(&tree), &[("owner", "root"), ("recurse", "true")]));
+    let cwd = tree.join("link");
+    let given = [("cmd", "touch made"), ("cwd", cwd.to_str().unwrap())];
+    let exec = build("exec", "x", &given).unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let host = Host::default();
+    let done = runtime.block_on(async {
+        let request = CheckRequest { run: true, ..CheckRequest::default() };
+        let CheckResult::Differs(change) = exec.check(&host, request).await else {
+            panic!("expected a run")
+        };
+        exec.apply(&host, &permit(&CancellationToken::new()), change).await
+    });
+    let said = format!("{done:?}");
+    assert!(said.contains("leads through a link of somebody else"), "{said}");
+    assert!(!dir.path().join("made").exists());
 }
