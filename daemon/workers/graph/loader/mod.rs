@@ -227,6 +227,11 @@ impl GraphLoader {
         *lock(&self.0.exports) = Some(exports);
     }
 
+    /// Returns the exports of other hosts that the next load uses.
+    pub(in crate::workers) fn exports(&self) -> Arc<[CollectedExport]> {
+        lock(&self.0.exports).clone().unwrap_or_default()
+    }
+
     /// Returns the hash of the graph that was delivered last.
     pub(in crate::workers) fn running_hash(&self) -> String {
         lock(&self.0.hash).clone()
