@@ -5,8 +5,10 @@
 //!
 //! Reading order: `connection` (the back end of the settings), `host_world` (what kinds see), this file (the worker),
 //! `collection` and `offered_exports` (exports of other hosts), `tickets` (permits), `publisher` (status), `bundles`
-//! and `generation` (bundles), `bundle_source`, `download`, `git_fetch`, `direct` (one-shot commands).
+//! and `generation` (bundles), `bundle_record`, `unpacked_bundles`, `bundle_source`, `download`, `git_fetch`, `direct`
+//! (one-shot commands).
 
+mod bundle_record;
 mod bundle_source;
 mod bundles;
 mod collection;
@@ -19,10 +21,12 @@ pub(in crate::workers) mod host_world;
 pub(in crate::workers) mod offered_exports;
 mod publisher;
 mod tickets;
+mod unpacked_bundles;
 
 pub use collection::stored_exports;
 pub use connection::{host_name, open_existing_world};
 pub use direct::with_direct_world;
+pub use unpacked_bundles::bundle_link;
 
 use crate::api::event_data::Reason;
 use crate::api::{EventKind, Level};

@@ -29,12 +29,23 @@ pub(super) struct Publisher {
     last: Option<(FleetHostStatus, Instant)>,
 }
 
+/// The state of this host at one moment.
+pub(super) struct KnownState {
+    pub(super) status: Status,
+    /// The hash of the graph that was delivered last.
+    graph: String,
+    /// The sequence and the manifest of the running bundle.
+    bundle: (u64, String),
+}
+
 /// Asks the driver for its status; none if no driver answers in time.
-pub(super) async fn ask_status(parts: &Arc<WorldParts>) -> Option<(Status, String)> {
+pub(super) async fn ask_status(parts: &Arc<WorldParts>) -> Option<KnownState> {
+    // The status is not older than the bundle: that of a former graph never counts for a new one.
+    let (graph, bundle) = (parts.graph.running_hash(), parts.world.sequence());
     let (to, answer) = oneshot::channel();
     parts.requests.put_now(DriverEvent::Query(Query::Status(WORST, to))).ok()?;
     let status = tokio::time::timeout(PATIENCE, answer).await.ok()?.ok()?;
-    Some((status, parts.graph.running_hash()))
+    Some(KnownState { status, graph, bundle })
 }
 
 impl Publisher {
@@ -53,7 +64,7 @@ impl Publisher {
         world: &dyn World,
         host: &HostWorld,
         lease: LeaseId,
-        known: Option<(Status, String)>,
+        known: Option<KnownState>,
     ) {
         if !self.has_meta {
             self.note_host(world, host.host()).await;
@@ -65,8 +76,8 @@ impl Publisher {
                 }
             }
         }
-        let Some((status, hash)) = known else { return };
-        let status = record_of(&status, hash, host);
+        let Some(known) = known else { return };
+        let status = record_of(known, host);
         let is_same = |(last, at): &(FleetHostStatus, Instant)| {
             let comparable = FleetHostStatus { since: last.since, ..status.clone() };
             *last == comparable && at.elapsed() < REPEAT
@@ -114,7 +125,8 @@ fn own_meta() -> HostMeta {
     }
 }
 
-fn record_of(status: &Status, hash: String, host: &HostWorld) -> FleetHostStatus {
+fn record_of(known: KnownState, host: &HostWorld) -> FleetHostStatus {
+    let KnownState { status, graph, bundle: (sequence, digest) } = known;
     let counts = status.counts;
     let numbers = [
         ("total", counts.total),
@@ -125,13 +137,12 @@ fn record_of(status: &Status, hash: String, host: &HostWorld) -> FleetHostStatus
         ("running", counts.running),
         ("stuck", counts.stuck),
     ];
-    let (sequence, digest) = host.sequence();
     let rejected = host.rejected();
     let worst = status.unhealthy.iter().take(WORST);
     let worst = worst.map(|one| (one.resource.clone(), shorten(&one.message)));
     FleetHostStatus {
         schema: SCHEMA,
-        generation: if digest.is_empty() { hash } else { digest },
+        generation: if digest.is_empty() { graph } else { digest },
         sequence,
         counts: numbers
             .into_iter()
@@ -142,10 +153,12 @@ fn record_of(status: &Status, hash: String, host: &HostWorld) -> FleetHostStatus
         converged: status.verdict == api::HostStatus::Converged && status.swap.is_none(),
         rejected_manifest: rejected
             .as_ref()
-            .map(|(manifest, _)| manifest.clone())
+            .map(|it| it.request.manifest.clone())
             .unwrap_or_default(),
+        rejected_token: rejected.as_ref().map(|it| it.request.token),
+        is_rejection_final: rejected.as_ref().is_some_and(|it| it.is_final),
         rejected: rejected
-            .map(|(_, why)| shorten(&why))
+            .map(|it| shorten(&it.reason))
             .or_else(|| status.rejected.as_ref().map(|it| shorten(&it.reason))),
         since: unix_seconds(),
     }
