@@ -112,3 +112,88 @@ fn a_rejected_bundle_changes_nothing_behind_another_spelling() {
     site.write("f", "drift");
     site.wait_for_file("f", "10");
 }
+
+/// A second deploy of a bundle is a new request: neither the rejection of the first one nor its pause counts.
+#[test]
+fn a_second_deploy_of_a_bundle_begins_anew() {
+    let mut site = site_of(&["a"], "state/bundles/current");
+    let settings = site.read("a/steadfast.yaml");
+    std::fs::create_dir(site.path("other")).unwrap();
+    site.kill("a");
+    site.write("a/steadfast.yaml", &settings.replace("/bundles\n", "/other\n"));
+    site.start("a");
+    site.settings("b", "none");
+    let bundle = make(&site, "x", "10", &[]);
+    let deploy =
+        |timeout: &str| site.ask("b", &["deploy", &bundle, "--hosts", "a", "--timeout", timeout]);
+    site.wait_until("the host is seen", || site.ask("b", &["fleet"]).1.contains("1 of 1 hosts"));
+    let (code, text) = deploy("60s");
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("rejected the bundle") && text.contains("site-10.tar"), "{text}");
+    std::fs::copy(&bundle, site.path("other/site-10.tar")).unwrap();
+    let begun = std::time::Instant::now();
+    let (code, text) = deploy("50s");
+    assert_eq!(code, 0, "{text}");
+    assert!(begun.elapsed().as_secs() < 50, "the pause of the first try is a minute");
+}
+
+/// A deploy that fails takes back its request from hosts that have not begun: they do not run the bundle when it can be
+/// fetched at last. A host that has rejected the graph keeps the request, and `fleet` shows the reason.
+#[test]
+fn a_failed_deploy_takes_back_its_requests() {
+    let mut site = site_of(&["a"], "state/bundles/current");
+    let settings = site.read("a/steadfast.yaml");
+    std::fs::create_dir(site.path("other")).unwrap();
+    site.kill("a");
+    site.write("a/steadfast.yaml", &settings.replace("/bundles\n", "/other\n"));
+    site.start("a");
+    site.settings("b", "none");
+    site.wait_until("the host is seen", || site.ask("b", &["fleet"]).1.contains("1 of 1 hosts"));
+    let bundle = make(&site, "x", "10", &[]);
+    let deploy =
+        |bundle: &str| site.ask("b", &["deploy", bundle, "--hosts", "a", "--timeout", "60s"]);
+    let (code, text) = deploy(&bundle);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("a: the request is taken back"), "{text}");
+    assert_eq!(site.ask("b", &["world", "list", "want/"]).1, "");
+    std::fs::copy(&bundle, site.path("other/site-10.tar")).unwrap();
+    site.wait_until("no rejection is shown", || !site.ask("b", &["fleet"]).1.contains("rejected"));
+    site.write("graph/wrong.yaml", "resources:\n  nokind:\n  - {name: x}\n");
+    let wrong = make(&site, "y", "11", &[]);
+    std::fs::copy(&wrong, site.path("other/site-11.tar")).unwrap();
+    let (code, text) = deploy(&wrong);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("nokind") && !text.contains("taken back"), "{text}");
+    let fleet = site.ask("b", &["fleet"]).1;
+    assert!(fleet.contains("rejected") && fleet.contains("nokind"), "{fleet}");
+    assert_eq!(site.read("target"), "", "neither bundle ran");
+}
+
+/// A host gives up the fetch of a request that was taken back: the next request does not wait for its time limit.
+#[test]
+fn a_fetch_ends_with_its_request() {
+    let mut site = site_of(&["a"], "state/bundles/current");
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("  bundles: https://{}/b\n", server.local_addr().unwrap());
+    let (is_asked, asked) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut open = Vec::new();
+        while let Ok((stream, _)) = server.accept() {
+            open.push(stream);
+            // The receiver is gone when the test has ended.
+            is_asked.send(()).unwrap_or_default();
+        }
+    });
+    let settings = site.read("a/steadfast.yaml");
+    let lines = settings.lines().filter(|line| !line.trim().starts_with("bundles:"));
+    site.kill("a");
+    site.write("a/steadfast.yaml", &(lines.collect::<Vec<_>>().join("\n") + "\n" + &address));
+    site.start("a");
+    site.wait_until("the host is seen", || site.ask("a", &["fleet"]).1.contains("1 of 1 hosts"));
+    for sequence in ["10", "11"] {
+        let bundle = make(&site, "x", sequence, &[]);
+        let (code, text) = site.ask("a", &["deploy", &bundle, "--timeout", "10s"]);
+        assert_eq!(code, 1, "{text}");
+        asked.try_recv().unwrap_or_else(|_| panic!("{sequence} is fetched at once"));
+    }
+}
