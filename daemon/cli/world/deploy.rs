@@ -164,10 +164,7 @@ async fn run_waves(
         }
     }
     if exit != Exit::Well {
-        let taken_back = session.take_back((&requested, &known), &want).await;
-        if let Err(why) = taken_back {
-            error(format!("the requests are not taken back: {}", plain(&why.to_string())), None);
-        }
+        session.take_back((&requested, &known), &want).await;
     }
     // A lost host runs the bundle when it returns: all waves have proved it by then.
     if exit == Exit::Well && !session.request(&lost, &want).await? {
@@ -242,8 +239,14 @@ impl Session<'_> {
     /// Takes back the requests of hosts that have not begun, and reports them: such a host would run the bundle later,
     /// outside of all waves. An earlier request that is not fulfilled stands again. The hosts of one transaction lose
     /// their requests at once. `known` are the hosts before the deploy.
-    async fn take_back(
-        &mut self,
+    async fn take_back(&self, of: (&[String], &BTreeMap<String, Host>), want: &Want) {
+        if let Err(why) = self.try_take_back(of, want).await {
+            error(format!("the requests are not taken back: {}", plain(&why.to_string())), None);
+        }
+    }
+
+    async fn try_take_back(
+        &self,
         (requested, known): (&[String], &BTreeMap<String, Host>),
         want: &Want,
     ) -> Result<(), WorldError> {

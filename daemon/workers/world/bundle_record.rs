@@ -74,6 +74,15 @@ impl BundleRecord {
         self
     }
 
+    /// Forgets the switch to the last bundle, which may be requested again.
+    pub(super) fn forget_switch(&mut self) {
+        let switched = self.switched.take();
+        if switched.is_some_and(|(_, digest)| digest == self.digest) {
+            self.sequence = self.sequence.saturating_sub(1);
+            self.digest.clear();
+        }
+    }
+
     /// Writes the record to the state directory, whole or not at all.
     ///
     /// # Errors
@@ -142,6 +151,9 @@ mod tests {
         lead_to(directory, &folder_of(7, &record(7).digest));
         let last = BundleRecord::read(directory).unwrap();
         assert!(last.waits_for_swap(&record(7).digest) && !last.runs(&record(7).digest));
+        let mut forgotten = last;
+        forgotten.forget_switch();
+        assert_eq!((forgotten.floor(&record(7).digest), forgotten.digest.as_str()), (6, ""));
         let running = BundleRecord { running: Some((7, record(7).digest)), ..record(7) };
         running.store(directory).unwrap();
         assert_eq!(BundleRecord::read(directory).unwrap(), running);

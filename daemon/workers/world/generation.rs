@@ -365,6 +365,11 @@ impl Generation {
         if self.last.switched.is_none() {
             return Ok(());
         }
+        if !self.has_reloaded && !parts.graph.leads_through(&bundle_link(&self.state_directory)) {
+            // The setting names another graph, whose removals nobody has signed.
+            self.last.forget_switch();
+            return Ok(());
+        }
         if !self.has_reloaded {
             let folder = self.state_directory.join(FOLDER);
             let running = self.last.running.as_ref();

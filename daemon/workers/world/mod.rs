@@ -98,9 +98,7 @@ async fn work(parts: &Arc<WorldParts>, life: &WorkerContext) -> Result<(), Failu
     let mut tickets = Tickets::default();
     let mut permits = tickets::PermitTeller::new(parts, life);
     let mut collection = collection::read(&parts.state_directory);
-    // The exports that the graph loader knows outlive this worker.
-    let mut offered = life.during(parts.offered.lock()).await;
-    offered.begin_session();
+    let mut offered = life.during(offered_exports::begin_session(&parts.offered)).await;
     let mut bundles = JoinSet::new();
     bundles.spawn(bundles::run_bundles(Arc::clone(parts), views.want.clone()));
     let mut wanted = host.wanted();

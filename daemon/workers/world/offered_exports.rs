@@ -8,6 +8,7 @@ use crate::world::selector::CollectionSelector;
 use crate::world::splay::host_delay;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 /// The host, module, kind and name of an export.
@@ -35,16 +36,18 @@ struct WaitingChange {
     due: Instant,
 }
 
+/// Begins a session of the worker with the offered exports, which outlive it: its first view is compared with them.
+/// Changes that wait go on to wait.
+pub(super) async fn begin_session(of: &Mutex<OfferedExports>) -> MutexGuard<'_, OfferedExports> {
+    let mut offered = of.lock().await;
+    offered.has_session_view = false;
+    offered
+}
+
 impl OfferedExports {
     /// Begins with the exports that the graph loader has known since the start of the daemon.
     pub(in crate::workers) fn new(stored: &[CollectedExport]) -> Self {
         Self { offered: by_key(stored), ..Self::default() }
-    }
-
-    /// Begins a session of the worker: its first view is compared with the offered exports. Changes that wait go on to
-    /// wait.
-    pub(super) fn begin_session(&mut self) {
-        self.has_session_view = false;
     }
 
     /// Returns the time at which the next waiting change is offered.
@@ -233,7 +236,8 @@ mod tests {
         let second = [export("a", "line", "2")];
         offered.update((&second, true), of, false);
         let due = offered.next().expect("a change waits");
-        offered.begin_session();
+        let offered = Mutex::new(offered);
+        let mut offered = begin_session(&offered).await;
         assert!(!offered.needs_update(false, &selectors), "nothing is known yet");
         assert!(offered.needs_update(true, &selectors));
         assert_eq!(texts(offered.update((&second, true), of, false)), None);

@@ -168,3 +168,55 @@ fn record_of(known: KnownState, host: &HostWorld) -> FleetHostStatus {
 fn shorten(text: &str) -> String {
     text.chars().take(300).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{KindSet, Options};
+    use crate::driver::Inbox;
+    use crate::workers::GraphSource;
+    use crate::workers::graph::loader::{GraphLoader, SettingsFile};
+    use crate::workers::requests::queue::Requests;
+
+    /// A bundle that begins to run while the driver answers is not shown with that answer.
+    #[tokio::test]
+    async fn a_status_is_not_older_than_its_bundle() {
+        let directory = tempfile::tempdir().unwrap();
+        let (publisher, _stream) = crate::events::stream();
+        let requests = Requests::default();
+        let source = GraphSource {
+            paths: Vec::new(),
+            options: Options::new(KindSet::of_this_build()),
+            watch: false,
+            by_settings: false,
+            kept_in: None,
+            bundle_link: directory.path().join("bundles/current"),
+        };
+        let source = (source, SettingsFile::default());
+        let world = Arc::new(HostWorld::new(None, directory.path()));
+        let parts = Arc::new(WorldParts {
+            world: Arc::clone(&world),
+            graph: GraphLoader::new(source, requests.clone(), publisher.clone()),
+            requests: requests.clone(),
+            publisher,
+            state_directory: directory.path().to_owned(),
+            offered: tokio::sync::Mutex::default(),
+        });
+        let inbox = Inbox::default();
+        requests.attach(inbox.clone());
+        world.set_sequence(40, "old".to_owned());
+        let asked = tokio::spawn(async move { ask_status(&parts).await });
+        let mut taken = Vec::new();
+        while taken.is_empty() {
+            tokio::task::yield_now().await;
+            inbox.take(&mut taken);
+        }
+        let Some(DriverEvent::Query(Query::Status(_, to))) = taken.pop() else {
+            panic!("expected a query")
+        };
+        world.set_sequence(41, "new".to_owned());
+        to.send(Status::starting()).unwrap();
+        let known = asked.await.unwrap().expect("an answer");
+        assert_eq!(known.bundle, (40, "old".to_owned()));
+    }
+}
