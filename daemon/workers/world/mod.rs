@@ -189,10 +189,11 @@ fn follow_exports(
         let of = (selectors, parts.world.host());
         if let Some(exports) = offered.update((&known, is_known), of, takes_all) {
             parts.graph.set_exports(exports);
-            if !selectors.is_empty() {
-                parts.graph.reload(super::graph::loader::ReloadCause::Nobody);
-            }
         }
+    }
+    // A graph that came meanwhile may have been read before the exports were set.
+    if offered.take_unread(parts.graph.collections().as_deref()) {
+        parts.graph.reload(super::graph::loader::ReloadCause::Nobody);
     }
     if has_changed {
         collection::store(collection, &parts.state_directory);

@@ -22,6 +22,8 @@ pub(in crate::workers) struct OfferedExports {
     waiting: BTreeMap<Key, WaitingChange>,
     /// The collections of the last update: a changed splay counts for the changes that wait.
     selectors: Vec<CollectionSelector>,
+    /// True if the graph may have been read before the last exports were offered.
+    is_unread: bool,
     /// True if a view of the world was offered since the start of the daemon.
     has_begun: bool,
     /// True if a view of the world was offered since the start of the worker.
@@ -76,6 +78,13 @@ impl OfferedExports {
         self.has_session_view
     }
 
+    /// Returns true once if the graph must be read again for the last offered exports. Before the first graph the
+    /// answer waits: a read that has begun may know the exports of before.
+    pub(super) fn take_unread(&mut self, selectors: Option<&[CollectionSelector]>) -> bool {
+        let Some(selectors) = selectors else { return false };
+        std::mem::replace(&mut self.is_unread, false) && !selectors.is_empty()
+    }
+
     /// Returns the number of waiting changes.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len()
@@ -112,6 +121,7 @@ impl OfferedExports {
         if !has_due {
             return None;
         }
+        self.is_unread = true;
         let before = std::mem::take(&mut self.offered);
         let is_waiting = |key: &Key| self.waiting.contains_key(key);
         self.offered = known.into_iter().filter(|(key, _)| !is_waiting(key)).collect();
@@ -245,6 +255,18 @@ mod tests {
         tokio::time::advance(Duration::from_mins(5)).await;
         let all = Some(vec!["line 2".to_owned()]);
         assert_eq!(texts(offered.update((&second, true), of, false)), all);
+    }
+
+    /// Exports that are offered while the first graph is read are not lost: the graph is read once more.
+    #[tokio::test(start_paused = true)]
+    async fn exports_during_the_first_read_are_not_lost() {
+        let mut offered = OfferedExports::default();
+        assert!(
+            offered.update((&[export("a", "line", "1")], true), (&[], "web1"), false).is_some()
+        );
+        assert!(!offered.take_unread(None), "the first graph is being read");
+        assert!(offered.take_unread(Some(&selectors())));
+        assert!(!offered.take_unread(Some(&selectors())), "once");
     }
 
     /// A change that is taken back while it waits is none.
