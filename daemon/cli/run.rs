@@ -96,6 +96,7 @@ fn warn_of_other(own: &Address) {
 /// Joins the command line and the settings.
 fn host_settings(args: &Run, options: Options) -> HostSettings {
     let (state, retention) = (&args.state, args.state.retention);
+    let state_directory = state_dir::directory(state.state_dir.as_deref());
     let is_filtered = std::env::var("STEADFAST_LOG").is_ok_and(|words| !words.is_empty());
     HostSettings {
         graph: GraphSource {
@@ -103,8 +104,8 @@ fn host_settings(args: &Run, options: Options) -> HostSettings {
             options: Options { refuse_empty: !args.allow_empty, ..options },
             watch: args.watch,
             by_settings: args.given.as_ref().is_some_and(|given| given.graph.graphs.is_empty()),
-            kept_in: (!args.no_last_good_graph)
-                .then(|| state_dir::directory(state.state_dir.as_deref())),
+            bundle_link: workers::bundle_link(&state_directory),
+            kept_in: (!args.no_last_good_graph).then_some(state_directory),
         },
         driver: driver_settings(args),
         history: state.history,

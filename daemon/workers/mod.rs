@@ -38,7 +38,7 @@ pub use reporting::sd_notify;
 pub use requests::handler::SetLog;
 pub use state::record_readers::readers;
 pub(crate) use state::store::log_ended_orphans;
-pub use world::{host_name, open_existing_world, stored_exports, with_direct_world};
+pub use world::{bundle_link, host_name, open_existing_world, stored_exports, with_direct_world};
 
 use crate::api::event_data::Reason;
 use crate::api::{EventKind, Level};

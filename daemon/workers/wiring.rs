@@ -18,6 +18,7 @@ use super::state::maintenance::MaintenanceQueue;
 use super::state::store::{self, StoreParts};
 use super::worker_factory::WorkerFactory;
 use super::world::host_world::HostWorld;
+use super::world::offered_exports::OfferedExports;
 use super::world::{self, WorldParts, stored_exports};
 use super::{MakeObserver, Setup, driver};
 use crate::events::{LogWriter, Publisher, Retention, Stream};
@@ -237,6 +238,7 @@ impl Wiring {
             requests: self.requests.clone(),
             publisher: self.publisher.clone(),
             state_directory: self.state_directory.clone(),
+            offered: tokio::sync::Mutex::new(OfferedExports::new(&self.graph.exports())),
         }
     }
 }

@@ -60,6 +60,12 @@ pub struct FleetHostStatus {
     /// The manifest that was rejected; empty if a file of the host was.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub rejected_manifest: String,
+    /// The token of the request that was rejected; none in the record of an older program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rejected_token: Option<u64>,
+    /// True if the host does not try the rejected request again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_rejection_final: bool,
     /// The time of this record, in seconds since 1970.
     pub since: u64,
 }
@@ -83,6 +89,23 @@ pub struct Want {
     /// The token of the lease of deploys.
     #[serde(default)]
     pub token: u64,
+}
+
+/// The identity of a request: another deploy of the same bundle is another request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestId {
+    /// The SHA-256 of the manifest, in hexadecimal digits.
+    pub manifest: String,
+    /// The token of the lease of deploys.
+    pub token: u64,
+}
+
+impl Want {
+    /// Returns the identity of the request.
+    #[must_use]
+    pub fn id(&self) -> RequestId {
+        RequestId { manifest: self.manifest.clone(), token: self.token }
+    }
 }
 
 /// The holder of the lease of deploys (`deploy/lease`).

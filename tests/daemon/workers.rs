@@ -16,8 +16,8 @@ resources:
 "#;
 
 /// The workers that can fail; `control` is last, since it carries the requests.
-const WORKERS: [&str; 8] =
-    ["signals", "events", "lease", "store", "driver", "graph", "watchdog", "control"];
+const WORKERS: [&str; 9] =
+    ["signals", "events", "lease", "store", "driver", "graph", "watchdog", "world", "control"];
 
 /// Injects a fault into a worker of a daemon built for tests. The reply may be missing.
 pub(crate) fn fault(host: &Host, worker: &str, how: &str) {

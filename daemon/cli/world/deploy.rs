@@ -2,7 +2,7 @@
 //!
 //! A deploy holds the lease of the cluster. Each record carries its token, and no wave starts after the lease is lost.
 
-use super::fleet::{number, read_hosts};
+use super::fleet::{Host, number, read_hosts};
 use super::{in_time, operator_name, with_world};
 use crate::cli::args::Deploy;
 use crate::cli::exit::Exit;
@@ -11,6 +11,7 @@ use crate::config::WorldSettings;
 use crate::world::bundle::{BundleSource, Manifest, matches_pattern, peek_manifest};
 use crate::world::records::{DeployLease, SCHEMA, Want, read_record, unix_seconds, write_record};
 use crate::world::{Compare, LeaseId, Operation, Transaction, World, WorldError, keys};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -145,8 +146,10 @@ async fn run_waves(
     let (first, rest) = hosts.split_at(canary);
     let waves = std::iter::once(first).filter(|wave| !wave.is_empty()).chain(rest.chunks(size));
     let mut exit = Exit::Well;
+    let mut requested = Vec::new();
     for (number, wave) in waves.enumerate() {
         print(format!("wave {}: {}", number + 1, plain(&wave.join(", "))));
+        requested.extend_from_slice(wave);
         if !session.request(wave, &want).await? {
             error("the lease of the deploy is lost: no further wave starts", None);
             exit = Exit::Failed;
@@ -159,6 +162,9 @@ async fn run_waves(
             exit = Exit::Failed;
             break;
         }
+    }
+    if exit != Exit::Well {
+        session.take_back((&requested, &known), &want).await;
     }
     // A lost host runs the bundle when it returns: all waves have proved it by then.
     if exit == Exit::Well && !session.request(&lost, &want).await? {
@@ -230,6 +236,60 @@ impl Session<'_> {
         Ok(true)
     }
 
+    /// Takes back the requests of hosts that have not begun, and reports them: such a host would run the bundle later,
+    /// outside of all waves. An earlier request that is not fulfilled stands again. The hosts of one transaction lose
+    /// their requests at once. `known` are the hosts before the deploy.
+    async fn take_back(&self, of: (&[String], &BTreeMap<String, Host>), want: &Want) {
+        if let Err(why) = self.try_take_back(of, want).await {
+            error(format!("the requests are not taken back: {}", plain(&why.to_string())), None);
+        }
+    }
+
+    async fn try_take_back(
+        &self,
+        (requested, known): (&[String], &BTreeMap<String, Host>),
+        want: &Want,
+    ) -> Result<(), WorldError> {
+        let hosts = read_hosts(self.world).await?;
+        let is_open = |name: &&String| {
+            let Some(host) = hosts.get(*name) else { return false };
+            let has_decided = host.status.as_ref().is_some_and(|status| {
+                let is_final =
+                    status.is_rejection_final && status.rejected_token == Some(want.token);
+                status.generation == want.manifest || is_final
+            });
+            host.want.as_ref().is_some_and(|it| it.id() == want.id()) && !has_decided
+        };
+        let open: Vec<&String> = requested.iter().filter(is_open).collect();
+        for chunk in open.chunks(CHUNK) {
+            let undo = |name: &&String| {
+                let key = keys::want(name);
+                let before = known.get(*name).and_then(|host| {
+                    let runs = host.status.as_ref().map(|status| status.generation.as_str());
+                    let before = host.want.as_ref()?;
+                    let is_done =
+                        runs == Some(&*before.manifest) || before.manifest == want.manifest;
+                    (!is_done).then_some(before)
+                });
+                match before {
+                    Some(before) => Operation::Put(key, write_record(before), None),
+                    None => Operation::Delete(key),
+                }
+            };
+            let lease = Compare::CreateRevision(keys::DEPLOY_LEASE.to_owned(), self.token);
+            let undo = Transaction {
+                conditions: vec![lease],
+                operations: chunk.iter().map(undo).collect(),
+            };
+            let is_undone = in_time(self.world.transact(undo)).await?.succeeded;
+            for name in chunk {
+                let words = if is_undone { "is taken back" } else { "stays: the lease is lost" };
+                print(format!("  {}: the request {words}", plain(name)));
+            }
+        }
+        Ok(())
+    }
+
     /// Waits until all hosts of a wave run the manifest and are converged; the error names the first failure.
     async fn wait_for_wave(
         &mut self,
@@ -258,9 +318,10 @@ impl Session<'_> {
                     waits.push(name.as_str());
                     continue;
                 };
-                if let Some(why) =
-                    status.rejected.as_ref().filter(|_| status.rejected_manifest == manifest)
-                {
+                // The rejection of an earlier deploy says nothing about this one.
+                let is_of_this = status.rejected_manifest == manifest
+                    && status.rejected_token.is_none_or(|token| token == self.token);
+                if let Some(why) = status.rejected.as_ref().filter(|_| is_of_this) {
                     return Ok(Err(format!("{name} rejected the bundle: {why}")));
                 }
                 let runs_it = status.generation == manifest;

@@ -30,7 +30,7 @@ pub(super) struct Host {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) status: Option<FleetHostStatus>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    want: Option<Want>,
+    pub(super) want: Option<Want>,
 }
 
 /// A holder or waiter of a permit.

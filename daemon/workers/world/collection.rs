@@ -1,9 +1,10 @@
 //! The collected exports of this host: read and stored in the state directory, and updated from the views of the world.
 
-use super::host_world::{HostWorld, Views, store_file};
+use super::host_world::{HostWorld, store_file};
 use crate::config::CollectedExport;
 use crate::store::retention_clock::{boot_id, since_boot};
 use crate::world::collection::{Collection, HostClocks, USUAL_GONE_AFTER};
+use crate::world::follower::RangeView;
 use crate::world::records::{ExportRecord, unix_seconds};
 use crate::world::selector::CollectionSelector;
 use std::path::Path;
@@ -42,23 +43,22 @@ pub(super) fn exports(collection: &Collection) -> Arc<[CollectedExport]> {
     known.chain(collection.former_exports().map(export(true))).collect()
 }
 
-/// Updates a collection from the views and the selections of the graph; `takes_all` lets all withdrawn exports vanish.
-/// Returns true if the known exports have changed.
+/// Updates a collection from the views of exports and of forgotten hosts, and from the selections of the graph;
+/// `takes_all` lets all withdrawn exports vanish. Returns true if the known exports have changed.
 pub(super) fn update(
     collection: &mut Collection,
     selectors: Option<Arc<[CollectionSelector]>>,
-    (host, views): (&HostWorld, &Views),
+    (host, seen, gone): (&HostWorld, &RangeView, &RangeView),
     takes_all: bool,
 ) -> bool {
     collection.set_selectors(selectors);
-    let (seen, gone) = (views.exports.borrow().clone(), views.gone.borrow().clone());
     // A view that was never read says nothing; a stale one says nothing new.
     if !seen.is_believed() {
         return false;
     }
     let gone_after = host.settings().gone_after.unwrap_or(USUAL_GONE_AFTER);
     let before = collection.oversized().clone();
-    let has_changed = collection.update((&seen, &gone), (&clocks(), gone_after), takes_all);
+    let has_changed = collection.update((seen, gone), (&clocks(), gone_after), takes_all);
     if *collection.oversized() != before && !collection.oversized().is_empty() {
         let hosts: Vec<&str> = collection.oversized().iter().map(String::as_str).collect();
         let hosts = hosts.join(", ");

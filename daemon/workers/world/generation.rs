@@ -3,17 +3,20 @@
 //! The world names only the hash and the sequence of a bundle. The signature decides: who can write to the world cannot
 //! run anything here.
 
+use super::bundle_record::{BundleRecord, STATE};
 use super::bundle_source::{FetchError, fetch_bundle};
-use super::host_world::HostWorld;
+use super::host_world::{HostWorld, Rejection};
+use super::publisher::ask_status;
+use super::unpacked_bundles::{FOLDER, bundle_link, folder_of, remove_old, switch_link, unpack};
+use crate::api::HostStatus;
 use crate::driver::LoadError;
 use crate::workers::graph::loader::ReloadCause;
 use crate::workers::world::WorldParts;
 use crate::world::bundle::{self, Bundle, BundleError, BundleSource, Expected};
 use crate::world::follower::RangeView;
 use crate::world::keys;
-use crate::world::records::{Want, read_record, unix_seconds};
+use crate::world::records::{RequestId, Want, read_record, unix_seconds};
 use crate::world::splay::host_delay;
-use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,10 +26,6 @@ use tokio::sync::watch;
 use tokio::task::JoinError;
 use tokio::time::Instant;
 
-/// The folder of unpacked bundles in the state directory; `current` leads to the one that runs.
-const FOLDER: &str = "bundles";
-/// The file with the last sequence that ran.
-const STATE: &str = "bundle.json";
 /// The default folder of trusted keys.
 const TRUSTED: &str = "/etc/steadfast/trusted";
 /// The first pause before an unreachable bundle is tried again.
@@ -34,24 +33,9 @@ const AGAIN: Duration = Duration::from_mins(1);
 /// The longest pause between two tries of a bundle.
 const LONGEST_PAUSE: Duration = Duration::from_mins(16);
 
-/// The bundle that ran last.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct LastRun {
-    /// The highest sequence that was tried: it does not run again.
-    sequence: u64,
-    /// The manifest of that sequence.
-    digest: String,
-    /// The reason for which the graph of that manifest was rejected.
-    #[serde(default)]
-    rejected: Option<String>,
-    /// The sequence and the manifest that run.
-    #[serde(default)]
-    running: Option<(u64, String)>,
-}
-
-/// The last try of a requested bundle.
+/// The last try of a request.
 struct LastTry {
-    manifest: String,
+    request: RequestId,
     /// The pause before the next try.
     pause: Duration,
     /// The time of the next try.
@@ -61,13 +45,24 @@ struct LastTry {
 /// The state of the requested generation.
 pub(super) struct Generation {
     state_directory: PathBuf,
-    last: LastRun,
+    last: BundleRecord,
     /// The reason for which the record of the last run cannot be read: no older bundle may run.
     damage: Option<String>,
     /// The last try.
     tried: Option<LastTry>,
-    /// The time at which a requested manifest starts.
-    starts: Option<(String, Instant)>,
+    /// The time at which a request starts.
+    starts: Option<(RequestId, Instant)>,
+    /// True if this session has requested the reload of the bundle to which `current` leads.
+    has_reloaded: bool,
+}
+
+/// The requests of this host and of hosts whose names begin like its name.
+pub(super) type Requests = watch::Receiver<RangeView>;
+
+/// A request that is due, with its verified bundle or the reason for its rejection.
+pub(super) struct DueBundle {
+    pub(super) request: RequestId,
+    bundle: Result<Bundle, BundleFailure>,
 }
 
 /// The reason for which a bundle does not run.
@@ -125,102 +120,121 @@ pub(super) enum BundleFailure {
     Panicked(JoinError),
 }
 
-impl LastRun {
-    /// Returns the record as it is true for the bundle that `current` leads to: the last session may have ended between
-    /// the record and the switch, or before it knew that the bundle runs.
-    fn after_interruption(mut self, state_directory: &Path) -> Self {
-        if self.digest.is_empty() || self.rejected.is_some() {
-            return self;
-        }
-        let link = std::fs::read_link(state_directory.join(FOLDER).join("current"));
-        let is_current = link.is_ok_and(|link| link == Path::new(&self.folder()));
-        if is_current {
-            self.running = Some((self.sequence, self.digest.clone()));
-        } else {
-            // The same bundle runs again.
-            self.sequence = self.sequence.saturating_sub(1);
-            self.digest.clear();
-        }
-        self
-    }
-
-    /// Returns the name of the folder of the bundle.
-    fn folder(&self) -> String {
-        folder_of(self.sequence, &self.digest)
-    }
+/// Returns the pause after a try, given the one before, and the wait of a host for its next try: the pause and up to
+/// half of it.
+fn pauses_after(before: Option<Duration>, host: &str) -> (Duration, Duration) {
+    let pause = before.map_or(AGAIN, |before| (before * 2).min(LONGEST_PAUSE));
+    (pause, pause + host_delay(host, pause.as_secs() / 2))
 }
 
-/// Returns the name of the folder of a bundle.
-fn folder_of(sequence: u64, digest: &str) -> String {
-    format!("{sequence}-{}", digest.get(..12).unwrap_or("x"))
+/// Returns the request of a host.
+fn request_of(host: &str, requests: &Requests) -> Option<Want> {
+    // The view has the keys of all hosts whose names begin like the name of this host.
+    requests.borrow().entries.get(&keys::want(host)).and_then(read_record::<Want>)
 }
 
-/// Reads the record of the last run; a missing one is that of a host without a bundle.
-fn read_last(directory: &Path) -> io::Result<LastRun> {
-    match std::fs::read_to_string(directory.join(STATE)) {
-        Ok(text) => Ok(serde_json::from_str(&text)?),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(LastRun::default()),
-        Err(error) => Err(error),
+/// Returns true if a request of a host was not replaced.
+fn is_requested(request: &RequestId, host: &str, requests: &Requests) -> bool {
+    request_of(host, requests).is_some_and(|want| want.id() == *request)
+}
+
+/// Waits until a request of a host is replaced or withdrawn, or until the view of the requests ends.
+async fn replaced(request: &RequestId, host: &str, mut requests: Requests) {
+    while is_requested(request, host, &requests) {
+        if requests.changed().await.is_err() {
+            return;
+        }
     }
 }
 
 impl Generation {
     pub(super) fn new(state_directory: &Path) -> Self {
-        let (last, damage) = match read_last(state_directory) {
-            Ok(last) => (last.after_interruption(state_directory), None),
-            Err(error) => (LastRun::default(), Some(error.to_string())),
+        let (last, damage) = match BundleRecord::read(state_directory) {
+            Ok(last) => (last, None),
+            Err(error) => (BundleRecord::default(), Some(error.to_string())),
         };
         let state_directory = state_directory.to_owned();
-        Self { state_directory, last, damage, tried: None, starts: None }
+        let (tried, starts, has_reloaded) = (None, None, false);
+        Self { state_directory, last, damage, tried, starts, has_reloaded }
     }
 
-    /// Returns the verified bundle to run now, or the reason for its rejection; none if nothing is due.
+    /// Returns the request that is due now; none if there is no such request.
     pub(super) async fn look(
         &mut self,
         host: &HostWorld,
-        requests: &watch::Receiver<RangeView>,
-    ) -> Option<Result<Bundle, BundleFailure>> {
+        requests: &Requests,
+    ) -> Option<DueBundle> {
         if let Some((sequence, digest)) = self.last.running.clone() {
             host.set_sequence(sequence, digest);
         }
-        // The view has the keys of all hosts whose names begin like the name of this host.
-        let key = keys::want(host.host());
-        let want = requests.borrow().entries.get(&key).and_then(read_record::<Want>)?;
-        if want.manifest == self.last.digest {
-            let rejected = self.last.rejected.clone();
-            host.set_rejected(rejected.map(|why| (want.manifest.clone(), why)));
+        let want = request_of(host.host(), requests);
+        let request = want.as_ref().map(Want::id);
+        if host.rejected().is_some_and(|it| request.as_ref() != Some(&it.request)) {
+            // The rejection of another request says nothing about this one.
+            host.set_rejected(None);
+        }
+        let (want, request) = (want?, request?);
+        if self.last.runs(&want.manifest) {
+            self.complete_manifest(&want.manifest).await;
+            host.set_rejected(None);
             return None;
         }
-        let is_told = self.tried.as_ref().is_some_and(|tried| tried.manifest == want.manifest);
-        if let Some(why) = self.damage.clone() {
-            let path = self.state_directory.join(STATE);
-            self.note_try(&want.manifest);
-            return (!is_told).then(|| Err(BundleFailure::Damaged { path, why }));
+        if self.last.waits_for_swap(&want.manifest) {
+            return None;
         }
-        let Some(from) = host.settings().bundles.clone() else {
-            self.note_try(&want.manifest);
-            return (!is_told).then_some(Err(BundleFailure::NoSource));
+        if let Some(why) = self.last.rejection_of(&want.manifest, want.token) {
+            let reason = why.to_owned();
+            host.set_rejected(Some(Rejection { request, reason, is_final: true }));
+            return None;
+        }
+        let is_told = self.tried.as_ref().is_some_and(|tried| tried.request == request);
+        let failure = if let Some(why) = self.damage.clone() {
+            let path = self.state_directory.join(STATE);
+            Some(BundleFailure::Damaged { path, why })
+        } else if host.settings().bundles.is_none() {
+            Some(BundleFailure::NoSource)
+        } else {
+            None
         };
+        if let Some(failure) = failure {
+            self.note_try(host, &request);
+            return (!is_told).then_some(DueBundle { request, bundle: Err(failure) });
+        }
+        let from = host.settings().bundles.clone()?;
         let now = Instant::now();
         if is_told && self.tried.as_ref().is_some_and(|tried| now < tried.next) {
             return None;
         }
         let starts = match &self.starts {
-            Some((manifest, at)) if *manifest == want.manifest => *at,
+            Some((of, at)) if *of == request => *at,
             _ => {
                 let at = now + host_delay(host.host(), want.splay);
-                self.starts = Some((want.manifest.clone(), at));
+                self.starts = Some((request.clone(), at));
                 at
             }
         };
         if now < starts {
             return None;
         }
-        let manifest = want.manifest.clone();
-        let verified = self.fetch_and_verify(host, &from, want).await;
+        let bundle = tokio::select! {
+            biased;
+            () = replaced(&request, host.host(), requests.clone()) => return None,
+            bundle = self.fetch_and_verify(host, &from, want) => bundle,
+        };
         // The pause begins at the end of the try.
-        self.note_try(&manifest);
-        Some(verified)
+        self.note_try(host, &request);
+        Some(DueBundle { request, bundle })
+    }
+
+    /// Completes the manifest of the running bundle, of which a lost record has left a part.
+    async fn complete_manifest(&mut self, manifest: &str) {
+        let Some((_, digest)) = self.last.running.as_mut() else { return };
+        if digest != manifest {
+            manifest.clone_into(digest);
+            if let Err(error) = self.store_last().await {
+                tracing::warn!(event = "warning", "the running bundle was not recorded: {error}");
+            }
+        }
     }
 
     /// Fetches the requested bundle and verifies it for this host.
@@ -232,7 +246,7 @@ impl Generation {
     ) -> Result<Bundle, BundleFailure> {
         let trusted = host.settings().trusted.clone().unwrap_or_else(|| TRUSTED.into());
         let (name, cluster) = (host.host().to_owned(), host.settings().cluster().to_owned());
-        let last_sequence = self.last.sequence;
+        let last_sequence = self.last.floor(&want.manifest);
         let scratch = self.state_directory.join(FOLDER);
         let bytes = fetch_bundle(from, &want.file, &scratch).await?;
         let verified = tokio::task::spawn_blocking(move || {
@@ -249,64 +263,82 @@ impl Generation {
         verified.await.map_err(BundleFailure::Panicked)?
     }
 
-    /// Notes the end of a try: the pause before the next one doubles with each try of the same manifest.
-    fn note_try(&mut self, manifest: &str) {
-        let before = self.tried.take().filter(|tried| tried.manifest == manifest);
-        let pause = before.map_or(AGAIN, |tried| (tried.pause * 2).min(LONGEST_PAUSE));
-        let next = Instant::now() + pause;
-        self.tried = Some(LastTry { manifest: manifest.to_owned(), pause, next });
+    /// Notes the end of a try: the pause before the next one doubles with each try of the same request. A part of the
+    /// pause depends on the name of the host: not all hosts try at once.
+    fn note_try(&mut self, host: &HostWorld, request: &RequestId) {
+        let before = self.tried.take().filter(|tried| tried.request == *request);
+        let (pause, wait) = pauses_after(before.map(|tried| tried.pause), host.host());
+        let next = Instant::now() + wait;
+        self.tried = Some(LastTry { request: request.clone(), pause, next });
     }
 
     /// Unpacks a bundle and reloads the graph. A rejected graph changes nothing: the last one continues.
     pub(super) async fn run_bundle(
         &mut self,
-        parts: &Arc<WorldParts>,
-        host: &HostWorld,
-        bundle: Result<Bundle, BundleFailure>,
+        (parts, host): (&Arc<WorldParts>, &HostWorld),
+        (request, bundle): (&RequestId, Bundle),
+        requests: &Requests,
     ) -> Result<(), BundleFailure> {
-        let bundle = bundle?;
-        let expected = self.state_directory.join(FOLDER).join("current");
-        if !parts.graph.leads_through(&expected) {
-            return Err(BundleFailure::OtherGraph { expected });
+        let folder = self.state_directory.join(FOLDER);
+        let current = bundle_link(&self.state_directory);
+        if !parts.graph.leads_through(&current) {
+            return Err(BundleFailure::OtherGraph { expected: current });
         }
-        let run = LastRun {
-            sequence: bundle.manifest.sequence,
-            digest: bundle.digest.clone(),
+        let switched = (bundle.manifest.sequence, bundle.digest.clone());
+        let run = BundleRecord {
+            sequence: switched.0,
+            digest: switched.1.clone(),
             rejected: None,
+            token: Some(request.token),
+            switched: self.last.switched.clone(),
             running: self.last.running.clone(),
         };
-        let folder = self.state_directory.join(FOLDER);
-        let before = std::fs::read_link(&expected).ok();
         let name = folder_of(run.sequence, &run.digest);
         let place = folder.join(&name);
         let unpacked = tokio::task::spawn_blocking(move || unpack(&bundle, &place));
         unpacked.await.map_err(BundleFailure::Panicked)??;
-        // The running graph reads its sources through the link, which leads on to them for a graph that is rejected.
-        if let Err(why) = parts.graph.check_instead(&expected, &folder.join(&name)).await {
-            self.last = LastRun { rejected: Some(why.to_string()), ..run };
+        let checked = parts.graph.check_instead(&current, Path::new(&name)).await;
+        if !is_requested(request, host.host(), requests) {
+            return Ok(());
+        }
+        if let Err(why) = checked {
+            self.last = BundleRecord { rejected: Some(why.to_string()), ..run };
             self.store_last().await?;
             self.remove_old().await;
             return Err(why.into());
         }
-        let (directory, stored) = (self.state_directory.clone(), run.clone());
+        let before = (std::fs::read_link(&current).ok(), self.last.switched.clone());
+        let (directory, run) =
+            (self.state_directory.clone(), BundleRecord { switched: Some(switched), ..run });
+        let stored = run.clone();
         let place = tokio::task::spawn_blocking(move || {
-            store_last(&directory, &stored)?;
+            stored.store(&directory)?;
             switch_link(&directory.join(FOLDER), Path::new(&name))
         });
         place.await.map_err(BundleFailure::Panicked)??;
         // The sequence counts from here on: an interrupted start must not run the bundle twice.
         self.last = run;
+        self.reload(parts, before).await?;
+        host.set_rejected(None);
+        self.follow_swap(parts, host).await
+    }
+
+    /// Reloads the graph of the bundle to which `current` leads. If the graph is rejected, `current` leads again to
+    /// the target before.
+    async fn reload(
+        &mut self,
+        parts: &Arc<WorldParts>,
+        (before, switched): (Option<PathBuf>, Option<(u64, String)>),
+    ) -> Result<(), BundleFailure> {
+        self.has_reloaded = true;
         let (to, answer) = tokio::sync::oneshot::channel();
+        // The request is that of an operator: the deployer has signed the removals.
         parts.graph.ask(ReloadCause::Operator, Some(to));
-        let taken = answer.await.unwrap_or(Err(LoadError::LoaderEnded));
-        match taken {
-            Ok(_) => {
-                host.set_rejected(None);
-                host.set_sequence(self.last.sequence, self.last.digest.clone());
-                self.last.running = Some((self.last.sequence, self.last.digest.clone()));
-                self.store_last().await?;
-                self.remove_old().await;
-                tracing::info!(event = "bundle", "the bundle {} runs", self.last.sequence);
+        match answer.await.unwrap_or(Err(LoadError::LoaderEnded)) {
+            Ok(_) => Ok(()),
+            Err(LoadError::LoaderEnded) => {
+                // Nobody has judged the graph: the next look asks again.
+                self.has_reloaded = false;
                 Ok(())
             }
             Err(why) => {
@@ -314,20 +346,62 @@ impl Generation {
                     // A later restart loads the last good graph again.
                     switch_link(&self.state_directory.join(FOLDER), &before)?;
                 }
+                self.last.switched = switched;
                 self.last.rejected = Some(why.to_string());
                 self.store_last().await?;
                 Err(why.into())
             }
         }
     }
+
+    /// Records the bundle to which `current` leads as the running one, as soon as the driver has taken over its graph:
+    /// runs of the former graph may delay that. A session that begins before asks for the graph once more, because a
+    /// start removes nothing.
+    pub(super) async fn follow_swap(
+        &mut self,
+        parts: &Arc<WorldParts>,
+        host: &HostWorld,
+    ) -> Result<(), BundleFailure> {
+        if self.last.switched.is_none() {
+            return Ok(());
+        }
+        if !self.has_reloaded && !parts.graph.leads_through(&bundle_link(&self.state_directory)) {
+            // The setting names another graph, whose removals nobody has signed.
+            self.last.forget_switch();
+            return Ok(());
+        }
+        if !self.has_reloaded {
+            let folder = self.state_directory.join(FOLDER);
+            let running = self.last.running.as_ref();
+            let before =
+                running.map(|(sequence, digest)| PathBuf::from(folder_of(*sequence, digest)));
+            let before = before.filter(|name| folder.join(name).exists());
+            self.reload(parts, (before, None)).await?;
+        }
+        let Some(known) = ask_status(parts).await.filter(|_| self.has_reloaded) else {
+            return Ok(());
+        };
+        if known.status.swap.is_some() || known.status.verdict == HostStatus::Starting {
+            return Ok(());
+        }
+        let Some((sequence, digest)) = self.last.switched.take() else { return Ok(()) };
+        self.last.running = Some((sequence, digest.clone()));
+        self.store_last().await?;
+        host.set_sequence(sequence, digest);
+        self.remove_old().await;
+        tracing::info!(event = "bundle", "the bundle {sequence} runs");
+        Ok(())
+    }
+}
+
+impl DueBundle {
+    /// Returns the verified bundle, or the reason for its rejection.
+    pub(super) fn verified(self) -> Result<Bundle, BundleFailure> {
+        self.bundle
+    }
 }
 
 impl Generation {
-    /// Returns the manifest that was tried last.
-    pub(super) fn tried_manifest(&self) -> String {
-        self.tried.as_ref().map(|tried| tried.manifest.clone()).unwrap_or_default()
-    }
-
     /// Removes old unpacked bundles.
     async fn remove_old(&self) {
         let folder = self.state_directory.join(FOLDER);
@@ -340,17 +414,9 @@ impl Generation {
     /// Stores the last run: a restart must not run a bundle twice.
     async fn store_last(&self) -> Result<(), BundleFailure> {
         let (directory, last) = (self.state_directory.clone(), self.last.clone());
-        let stored = tokio::task::spawn_blocking(move || store_last(&directory, &last)).await;
+        let stored = tokio::task::spawn_blocking(move || last.store(&directory)).await;
         Ok(stored.map_err(BundleFailure::Panicked)??)
     }
-}
-
-/// Writes the last run to the state directory, whole or not at all.
-fn store_last(directory: &Path, last: &LastRun) -> io::Result<()> {
-    let new = directory.join(format!("{STATE}.new"));
-    std::fs::write(&new, serde_json::to_string(last).unwrap_or_default())?;
-    std::fs::File::open(&new)?.sync_all()?;
-    std::fs::rename(&new, directory.join(STATE))
 }
 
 /// Reads the public keys of a folder.
@@ -371,69 +437,18 @@ fn trusted_keys(folder: &Path) -> Result<Vec<[u8; 32]>, BundleFailure> {
     Ok(bundle::read_public_keys(texts.iter().map(String::as_str)))
 }
 
-/// Unpacks a bundle at a place, anew.
-fn unpack(bundle: &Bundle, place: &Path) -> io::Result<()> {
-    if place.exists() {
-        std::fs::remove_dir_all(place)?;
-    }
-    bundle::unpack_bundle(bundle, place)
-}
-
-/// Makes `current` lead to a folder, in one step.
-fn switch_link(folder: &Path, to: &Path) -> io::Result<()> {
-    let new = folder.join("current.new");
-    drop(std::fs::remove_file(&new));
-    std::os::unix::fs::symlink(to, &new)?;
-    std::fs::rename(&new, folder.join("current"))
-}
-
-/// Removes all unpacked bundles except the last two, the running one, and the one to which `current` leads.
-fn remove_old(folder: &Path, running: Option<&str>) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
-    let target = std::fs::read_link(folder.join("current")).unwrap_or_default();
-    let is_used = |name: &str| running == Some(name) || target == Path::new(name);
-    let sequence = |name: &str| name.split('-').next().and_then(|text| text.parse::<u64>().ok());
-    let mut names: Vec<String> = entries
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|name| sequence(name).is_some() && !is_used(name))
-        .collect();
-    names.sort_by_key(|name| std::cmp::Reverse(sequence(name)));
-    for name in names.into_iter().skip(2) {
-        if let Err(error) = std::fs::remove_dir_all(folder.join(&name)) {
-            tracing::debug!(%error, name, "an old bundle was not removed");
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{FOLDER, Generation, LastRun, STATE, folder_of, store_last};
+    use super::{AGAIN, LONGEST_PAUSE, pauses_after};
 
-    fn run(sequence: u64) -> LastRun {
-        LastRun { sequence, digest: "d".repeat(64), rejected: None, running: None }
-    }
-
-    /// A session that ends between the record and the switch runs the bundle at its next start.
+    /// Each pause is twice the last one, up to a limit, and hosts wait for different times.
     #[test]
-    fn an_interrupted_bundle_is_not_lost() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join(FOLDER)).unwrap();
-        store_last(folder.path(), &run(7)).unwrap();
-        let last = Generation::new(folder.path()).last;
-        assert_eq!((last.sequence, last.digest.as_str(), last.running), (6, "", None));
-        let link = folder.path().join(FOLDER).join("current");
-        std::os::unix::fs::symlink(folder_of(7, &run(7).digest), link).unwrap();
-        let last = Generation::new(folder.path()).last;
-        assert_eq!(last.running, Some((7, run(7).digest)), "it was switched, and not recorded");
-        store_last(folder.path(), &LastRun { rejected: Some("x".to_owned()), ..run(8) }).unwrap();
-        assert_eq!(Generation::new(folder.path()).last.sequence, 8, "a rejected one stays so");
-    }
-
-    #[test]
-    fn a_damaged_record_is_no_first_run() {
-        let folder = tempfile::tempdir().unwrap();
-        assert_eq!(Generation::new(folder.path()).damage, None);
-        std::fs::write(folder.path().join(STATE), "{").unwrap();
-        assert!(Generation::new(folder.path()).damage.is_some());
+    fn pauses_double_and_differ_between_hosts() {
+        let (first, web1) = pauses_after(None, "web1");
+        assert_eq!(first, AGAIN);
+        assert_ne!(web1, pauses_after(None, "web2").1);
+        assert!(web1 >= first && web1 < first * 3 / 2, "{web1:?}");
+        assert_eq!(pauses_after(Some(first), "web1").0, AGAIN * 2);
+        assert_eq!(pauses_after(Some(LONGEST_PAUSE), "web1").0, LONGEST_PAUSE);
     }
 }

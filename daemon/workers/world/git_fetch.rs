@@ -14,6 +14,12 @@ use tokio_util::sync::CancellationToken;
 /// The time limit of each call of git.
 const PATIENCE: Duration = Duration::from_mins(2);
 
+/// The time after which `timeout` ends a call of git whose daemon was killed, and would have ended it before.
+const LEFT_BEHIND: Duration = Duration::from_secs(130);
+
+/// The folder of the fetched repository.
+const FOLDER: &str = "git";
+
 /// The largest file that a call of git may write: a server without partial clones sends all bundles of the branch.
 const MAX_WRITTEN_BYTES: u64 = 8 * MAX_BUNDLE_BYTES;
 
@@ -60,7 +66,7 @@ pub(super) async fn fetch_from_git(
     scratch: &Path,
 ) -> Result<FetchedFile, GitFetchError> {
     let failed = |why: String| GitFetchError { repository: repository.to_owned(), why };
-    let folder = scratch.join("git");
+    let folder = scratch.join(FOLDER);
     let tree = folder.join("repository.git").display().to_string();
     let fetched = folder.join("bundle");
     let made = folder.clone();
@@ -77,11 +83,13 @@ pub(super) async fn fetch_from_git(
         &fetch,
     ];
     for words in calls {
-        run(bounded(git_command(Some(&tree), words, scratch))).await.map_err(failed)?;
+        run(bounded(git_command(Some(&tree), words, scratch), LEFT_BEHIND))
+            .await
+            .map_err(failed)?;
     }
     let blob = format!("FETCH_HEAD:{file}");
     let read = git_command(Some(&tree), &["cat-file", "blob", &blob], scratch);
-    run(bounded(written_to(read, &fetched))).await.map_err(failed)?;
+    run(bounded(written_to(read, &fetched), LEFT_BEHIND)).await.map_err(failed)?;
     Ok(FetchedFile { path: fetched, _folder: removed })
 }
 
@@ -95,11 +103,22 @@ fn make_empty(folder: &Path) -> io::Result<()> {
     folders.recursive(true).mode(0o700).create(folder.join("repository.git"))
 }
 
-/// Limits the size of each file that a command writes.
-fn bounded(command: Command) -> Command {
-    let limit = format!("--fsize={MAX_WRITTEN_BYTES}");
-    let argv = ["prlimit".to_owned(), limit, "--".to_owned()];
-    Command { argv: argv.into_iter().chain(command.argv).collect(), ..command }
+/// Removes the repository of a daemon that was killed during a fetch.
+pub(super) fn remove_leftover(scratch: &Path) {
+    match std::fs::remove_dir_all(scratch.join(FOLDER)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            tracing::debug!(%error, "a fetched repository was not removed");
+        }
+        _ => {}
+    }
+}
+
+/// Limits the size of each file that a command writes, and its time: the command ends also if this program is killed.
+fn bounded(command: Command, limit: Duration) -> Command {
+    let size = format!("--fsize={MAX_WRITTEN_BYTES}");
+    let time = format!("{}s", limit.as_secs());
+    let words = ["timeout", "-k", "5s", &time, "prlimit", &size, "--"].map(str::to_owned);
+    Command { argv: words.into_iter().chain(command.argv).collect(), ..command }
 }
 
 /// Writes the standard output of a command to a new file.
@@ -135,5 +154,25 @@ async fn run(command: Command) -> Result<(), String> {
         _ if finished.end == End::TimedOut => Err("no complete answer within 2 min".to_owned()),
         [] => Err(format!("git ended with {:?}", finished.end)),
         said => Err(said.join("; ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A call ends without this program, and what a killed program left is removed.
+    #[test]
+    fn a_call_of_a_killed_program_ends() {
+        let argv = ["sleep", "60"].map(str::to_owned).to_vec();
+        let command = bounded(Command { argv, ..Command::default() }, Duration::from_secs(1));
+        let (program, words) = command.argv.split_first().unwrap();
+        let ended = std::process::Command::new(program).args(words).status().unwrap();
+        assert_eq!(ended.code(), Some(124), "{:?}", command.argv);
+        let scratch = tempfile::tempdir().unwrap();
+        make_empty(&scratch.path().join(FOLDER)).unwrap();
+        remove_leftover(scratch.path());
+        remove_leftover(scratch.path());
+        assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
     }
 }

@@ -4,7 +4,7 @@ use super::connection::{host_name, open_world};
 use crate::config::WorldSettings;
 use crate::metrics::WorldValues;
 use crate::world::follower::{RangeView, follow_range};
-use crate::world::records::{KvRecord, SCHEMA, read_record, unix_seconds, write_record};
+use crate::world::records::{KvRecord, RequestId, SCHEMA, read_record, unix_seconds, write_record};
 use crate::world::{Entry, World, WorldError, boot_time, keys};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,6 +74,15 @@ impl Known {
     }
 }
 
+/// The rejection of a requested bundle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Rejection {
+    pub(super) request: RequestId,
+    pub(super) reason: String,
+    /// True if the request is not tried again.
+    pub(super) is_final: bool,
+}
+
 /// The connection of this host to the world.
 pub(in crate::workers) struct HostWorld {
     settings: WorldSettings,
@@ -86,8 +95,8 @@ pub(in crate::workers) struct HostWorld {
     use_begins: Notify,
     wanted: watch::Sender<BTreeSet<NumberedPermit>>,
     stale: Mutex<Option<(String, u64)>>,
-    /// The manifest that was rejected, and the reason.
-    rejected: Mutex<Option<(String, String)>>,
+    /// The rejection of the last request.
+    rejected: Mutex<Option<Rejection>>,
     sequence: Mutex<(u64, String)>,
     /// The time since boot up to which the lease is safe, in milliseconds.
     lease_safe_until: AtomicU64,
@@ -268,7 +277,7 @@ impl HostWorld {
             format!("stale for {age} s, the last values stay in use: {why}")
         });
         let rejected =
-            self.rejected().map(|(_, why)| format!("the requested bundle was rejected: {why}"));
+            self.rejected().map(|it| format!("the requested bundle was rejected: {}", it.reason));
         let all: Vec<String> = stale.into_iter().chain(rejected).collect();
         (!all.is_empty()).then(|| all.join("; "))
     }
@@ -288,11 +297,11 @@ impl HostWorld {
         });
     }
 
-    pub(super) fn set_rejected(&self, why: Option<(String, String)>) {
-        *lock(&self.rejected) = why;
+    pub(super) fn set_rejected(&self, rejection: Option<Rejection>) {
+        *lock(&self.rejected) = rejection;
     }
 
-    pub(super) fn rejected(&self) -> Option<(String, String)> {
+    pub(super) fn rejected(&self) -> Option<Rejection> {
         lock(&self.rejected).clone()
     }
 

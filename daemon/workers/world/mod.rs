@@ -5,8 +5,10 @@
 //!
 //! Reading order: `connection` (the back end of the settings), `host_world` (what kinds see), this file (the worker),
 //! `collection` and `offered_exports` (exports of other hosts), `tickets` (permits), `publisher` (status), `bundles`
-//! and `generation` (bundles), `bundle_source`, `download`, `git_fetch`, `direct` (one-shot commands).
+//! and `generation` (bundles), `bundle_record`, `unpacked_bundles`, `bundle_source`, `download`, `git_fetch`, `direct`
+//! (one-shot commands).
 
+mod bundle_record;
 mod bundle_source;
 mod bundles;
 mod collection;
@@ -16,13 +18,15 @@ mod download;
 mod generation;
 mod git_fetch;
 pub(in crate::workers) mod host_world;
-mod offered_exports;
+pub(in crate::workers) mod offered_exports;
 mod publisher;
 mod tickets;
+mod unpacked_bundles;
 
 pub use collection::stored_exports;
 pub use connection::{host_name, open_existing_world};
 pub use direct::with_direct_world;
+pub use unpacked_bundles::bundle_link;
 
 use crate::api::event_data::Reason;
 use crate::api::{EventKind, Level};
@@ -60,6 +64,8 @@ pub(in crate::workers) struct WorldParts {
     pub(in crate::workers) requests: Requests,
     pub(in crate::workers) publisher: Publisher,
     pub(in crate::workers) state_directory: PathBuf,
+    /// The exports that the graph loader knows; the running worker holds them.
+    pub(in crate::workers) offered: tokio::sync::Mutex<OfferedExports>,
 }
 
 /// Creates the worker of the world.
@@ -92,7 +98,7 @@ async fn work(parts: &Arc<WorldParts>, life: &WorkerContext) -> Result<(), Failu
     let mut tickets = Tickets::default();
     let mut permits = tickets::PermitTeller::new(parts, life);
     let mut collection = collection::read(&parts.state_directory);
-    let mut offered = OfferedExports::new(&collection::exports(&collection));
+    let mut offered = life.during(offered_exports::begin_session(&parts.offered)).await;
     let mut bundles = JoinSet::new();
     bundles.spawn(bundles::run_bundles(Arc::clone(parts), views.want.clone()));
     let mut wanted = host.wanted();
@@ -128,7 +134,7 @@ async fn work(parts: &Arc<WorldParts>, life: &WorkerContext) -> Result<(), Failu
         follow_exports(parts, (&mut collection, &mut offered), &views);
         let stale = host.stale(&views);
         report_world_reach(parts, stale.as_ref(), &mut stale_told);
-        life.set_status(describe_state(host.host(), stale.as_ref(), offered.waiting()));
+        life.set_status(describe_state(host.host(), stale.as_ref(), &offered));
         if drivers.has_changed().unwrap_or_default() {
             drivers.mark_unchanged();
             permits.forget_sent();
@@ -172,19 +178,22 @@ fn follow_exports(
 ) {
     let selectors = parts.graph.collections();
     let takes_all = parts.world.take_all();
-    let has_changed =
-        collection::update(collection, selectors.clone(), (&parts.world, views), takes_all);
-    let is_known = views.exports.borrow().is_believed();
+    // One view for all that follows: a later one may be the first that was read.
+    let (seen, gone) = (views.exports.borrow().clone(), views.gone.borrow().clone());
+    let of_world = (parts.world.as_ref(), &seen, &gone);
+    let has_changed = collection::update(collection, selectors.clone(), of_world, takes_all);
+    let is_known = seen.is_believed();
     let selectors = selectors.as_deref().unwrap_or_default();
     if has_changed || takes_all || offered.needs_update(is_known, selectors) {
         let known = collection::exports(collection);
         let of = (selectors, parts.world.host());
-        if let Some(exports) = offered.update(&known, of, takes_all) {
+        if let Some(exports) = offered.update((&known, is_known), of, takes_all) {
             parts.graph.set_exports(exports);
-            if !selectors.is_empty() {
-                parts.graph.reload(super::graph::loader::ReloadCause::Nobody);
-            }
         }
+    }
+    // A graph that came meanwhile may have been read before the exports were set.
+    if offered.take_unread(parts.graph.collections().as_deref()) {
+        parts.graph.reload(super::graph::loader::ReloadCause::Nobody);
     }
     if has_changed {
         collection::store(collection, &parts.state_directory);
@@ -192,16 +201,19 @@ fn follow_exports(
 }
 
 /// Describes the state of the world for the report of workers.
-fn describe_state(name: &str, stale: Option<&(String, u64)>, waiting: usize) -> String {
+fn describe_state(name: &str, stale: Option<&(String, u64)>, offered: &OfferedExports) -> String {
     match stale {
         Some((why, since)) => {
             let age = unix_seconds().saturating_sub(*since);
             format!("host {name}: stale for {age} s: {why}")
         }
-        None if waiting > 0 => {
-            format!("host {name}: {waiting} changes of collections wait for their delay")
-        }
-        None => format!("host {name}: up to date"),
+        None if !offered.has_session_view() => format!("host {name}: the world was not read yet"),
+        None => match offered.waiting() {
+            0 => format!("host {name}: up to date"),
+            waiting => {
+                format!("host {name}: {waiting} changes of collections wait for their delay")
+            }
+        },
     }
 }
 

@@ -8,6 +8,7 @@ use crate::world::selector::CollectionSelector;
 use crate::world::splay::host_delay;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 /// The host, module, kind and name of an export.
@@ -15,13 +16,18 @@ type Key = (String, String, String, String);
 
 /// The exports that the graph loader knows, and the changes that wait.
 #[derive(Debug, Default)]
-pub(super) struct OfferedExports {
+pub(in crate::workers) struct OfferedExports {
     offered: BTreeMap<Key, CollectedExport>,
     /// The changes that wait.
     waiting: BTreeMap<Key, WaitingChange>,
     /// The collections of the last update: a changed splay counts for the changes that wait.
     selectors: Vec<CollectionSelector>,
+    /// True if the graph may have been read before the last exports were offered.
+    is_unread: bool,
+    /// True if a view of the world was offered since the start of the daemon.
     has_begun: bool,
+    /// True if a view of the world was offered since the start of the worker.
+    has_session_view: bool,
 }
 
 /// A change that waits.
@@ -32,9 +38,17 @@ struct WaitingChange {
     due: Instant,
 }
 
+/// Begins a session of the worker with the offered exports, which outlive it: its first view is compared with them.
+/// Changes that wait go on to wait.
+pub(super) async fn begin_session(of: &Mutex<OfferedExports>) -> MutexGuard<'_, OfferedExports> {
+    let mut offered = of.lock().await;
+    offered.has_session_view = false;
+    offered
+}
+
 impl OfferedExports {
     /// Begins with the exports that the graph loader has known since the start of the daemon.
-    pub(super) fn new(stored: &[CollectedExport]) -> Self {
+    pub(in crate::workers) fn new(stored: &[CollectedExport]) -> Self {
         Self { offered: by_key(stored), ..Self::default() }
     }
 
@@ -44,11 +58,11 @@ impl OfferedExports {
     }
 
     /// Returns true if an update is needed although no export has changed: a waiting change is due, a collection waits
-    /// for another time, or the exports are known for the first time in this session.
+    /// for another time, or the exports are known for the first time in this session of the worker.
     pub(super) fn needs_update(&self, is_known: bool, selectors: &[CollectionSelector]) -> bool {
         let is_due = self.next().is_some_and(|at| at <= Instant::now());
         let waits_anew = !self.waiting.is_empty() && *self.selectors != *selectors;
-        is_due || waits_anew || (is_known && !self.has_begun)
+        is_due || waits_anew || (is_known && !self.has_session_view)
     }
 
     /// Waits until a waiting change is due; for ever if none waits.
@@ -59,22 +73,36 @@ impl OfferedExports {
         }
     }
 
+    /// Returns true if a view of the world was offered since the start of the worker.
+    pub(super) const fn has_session_view(&self) -> bool {
+        self.has_session_view
+    }
+
+    /// Returns true once if the graph must be read again for the last offered exports. Before the first graph the
+    /// answer waits: a read that has begun may know the exports of before.
+    pub(super) fn take_unread(&mut self, selectors: Option<&[CollectionSelector]>) -> bool {
+        let Some(selectors) = selectors else { return false };
+        std::mem::replace(&mut self.is_unread, false) && !selectors.is_empty()
+    }
+
     /// Returns the number of waiting changes.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Returns the exports to offer now, given all known ones; none if no change is due. `all_at_once` ends every
-    /// delay.
+    /// Returns the exports to offer now, given all known ones; none if no change is due. `is_known` is true if they are
+    /// those of a view of the world, and not only those of the last session. `all_at_once` ends every delay.
     pub(super) fn update(
         &mut self,
-        known: &[CollectedExport],
+        (known, is_known): (&[CollectedExport], bool),
         (selectors, host): (&[CollectionSelector], &str),
         all_at_once: bool,
     ) -> Option<Arc<[CollectedExport]>> {
         let now = Instant::now();
         let known = by_key(known);
-        let is_first = !std::mem::replace(&mut self.has_begun, true);
+        let is_first = !self.has_begun;
+        self.has_begun |= is_known;
+        self.has_session_view |= is_known;
         let keys = self.offered.keys().chain(known.keys());
         let changed = keys.filter(|key| self.offered.get(*key) != known.get(*key));
         let mut waiting = BTreeMap::new();
@@ -93,6 +121,7 @@ impl OfferedExports {
         if !has_due {
             return None;
         }
+        self.is_unread = true;
         let before = std::mem::take(&mut self.offered);
         let is_waiting = |key: &Key| self.waiting.contains_key(key);
         self.offered = known.into_iter().filter(|(key, _)| !is_waiting(key)).collect();
@@ -153,18 +182,22 @@ mod tests {
         let mut offered = OfferedExports::default();
         let first = [export("a", "line", "1"), export("a", "file", "1")];
         let all = Some(vec!["file 1".to_owned(), "line 1".to_owned()]);
-        assert_eq!(texts(offered.update(&first, of, false)), all, "the first ones do not wait");
+        assert_eq!(
+            texts(offered.update((&first, true), of, false)),
+            all,
+            "the first ones do not wait"
+        );
         let second = [export("a", "line", "2"), export("a", "file", "1")];
-        assert_eq!(texts(offered.update(&second, of, false)), None);
+        assert_eq!(texts(offered.update((&second, true), of, false)), None);
         let due = offered.next().expect("a change waits");
         assert_eq!(due, Instant::now() + host_delay("web1", 300));
         let third = [export("a", "line", "2"), export("a", "file", "2")];
         let mixed = Some(vec!["file 2".to_owned(), "line 1".to_owned()]);
-        assert_eq!(texts(offered.update(&third, of, false)), mixed);
+        assert_eq!(texts(offered.update((&third, true), of, false)), mixed);
         assert_eq!(offered.next(), Some(due), "a later change does not begin the delay again");
         tokio::time::advance(Duration::from_mins(5)).await;
         let all = Some(vec!["file 2".to_owned(), "line 2".to_owned()]);
-        assert_eq!(texts(offered.update(&third, of, false)), all);
+        assert_eq!(texts(offered.update((&third, true), of, false)), all);
         assert_eq!(offered.next(), None);
     }
 
@@ -178,15 +211,62 @@ mod tests {
         let mut offered = OfferedExports::new(&first);
         assert!(!offered.needs_update(false, &selectors), "nothing is known yet");
         assert!(offered.needs_update(true, &selectors));
-        assert_eq!(texts(offered.update(&first, of, false)), None);
+        assert_eq!(texts(offered.update((&first, true), of, false)), None);
         assert!(!offered.needs_update(true, &selectors));
         let second = [export("a", "line", "2")];
-        assert_eq!(texts(offered.update(&second, of, false)), None, "the change waits");
+        assert_eq!(texts(offered.update((&second, true), of, false)), None, "the change waits");
         let none: Vec<_> =
             selectors.iter().map(|it| CollectionSelector { splay: 0, ..it.clone() }).collect();
         assert!(offered.needs_update(true, &none));
         let changed = Some(vec!["line 2".to_owned()]);
-        assert_eq!(texts(offered.update(&second, (&none, "web1"), false)), changed);
+        assert_eq!(texts(offered.update((&second, true), (&none, "web1"), false)), changed);
+    }
+
+    /// An update before the first view of the world, such as that of a reload by an operator, does not count as the
+    /// first one: the exports of the first view do not wait.
+    #[tokio::test(start_paused = true)]
+    async fn an_update_without_a_view_is_no_first_one() {
+        let selectors = selectors();
+        let of = (selectors.as_slice(), "web1");
+        let mut offered = OfferedExports::default();
+        assert_eq!(texts(offered.update((&[], false), of, true)), None);
+        assert!(offered.needs_update(true, &selectors));
+        let first = [export("a", "line", "1")];
+        let all = Some(vec!["line 1".to_owned()]);
+        assert_eq!(texts(offered.update((&first, true), of, false)), all);
+    }
+
+    /// A worker that starts again goes on with the changes that wait: they are offered at their time.
+    #[tokio::test(start_paused = true)]
+    async fn a_waiting_change_survives_the_worker() {
+        let selectors = selectors();
+        let of = (selectors.as_slice(), "web1");
+        let mut offered = OfferedExports::default();
+        offered.update((&[export("a", "line", "1")], true), of, false);
+        let second = [export("a", "line", "2")];
+        offered.update((&second, true), of, false);
+        let due = offered.next().expect("a change waits");
+        let offered = Mutex::new(offered);
+        let mut offered = begin_session(&offered).await;
+        assert!(!offered.needs_update(false, &selectors), "nothing is known yet");
+        assert!(offered.needs_update(true, &selectors));
+        assert_eq!(texts(offered.update((&second, true), of, false)), None);
+        assert_eq!(offered.next(), Some(due));
+        tokio::time::advance(Duration::from_mins(5)).await;
+        let all = Some(vec!["line 2".to_owned()]);
+        assert_eq!(texts(offered.update((&second, true), of, false)), all);
+    }
+
+    /// Exports that are offered while the first graph is read are not lost: the graph is read once more.
+    #[tokio::test(start_paused = true)]
+    async fn exports_during_the_first_read_are_not_lost() {
+        let mut offered = OfferedExports::default();
+        assert!(
+            offered.update((&[export("a", "line", "1")], true), (&[], "web1"), false).is_some()
+        );
+        assert!(!offered.take_unread(None), "the first graph is being read");
+        assert!(offered.take_unread(Some(&selectors())));
+        assert!(!offered.take_unread(Some(&selectors())), "once");
     }
 
     /// A change that is taken back while it waits is none.
@@ -196,10 +276,14 @@ mod tests {
         let of = (selectors.as_slice(), "web1");
         let mut offered = OfferedExports::default();
         let first = [export("a", "line", "1")];
-        offered.update(&first, of, false);
-        assert_eq!(texts(offered.update(&[], of, false)), None, "a withdrawal waits too");
-        assert_eq!(texts(offered.update(&first, of, false)), None);
+        offered.update((&first, true), of, false);
+        assert_eq!(texts(offered.update((&[], true), of, false)), None, "a withdrawal waits too");
+        assert_eq!(texts(offered.update((&first, true), of, false)), None);
         assert_eq!(offered.next(), None);
-        assert_eq!(texts(offered.update(&[], of, true)), Some(vec![]), "an operator ends it");
+        assert_eq!(
+            texts(offered.update((&[], true), of, true)),
+            Some(vec![]),
+            "an operator ends it"
+        );
     }
 }

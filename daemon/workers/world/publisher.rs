@@ -29,12 +29,23 @@ pub(super) struct Publisher {
     last: Option<(FleetHostStatus, Instant)>,
 }
 
+/// The state of this host at one moment.
+pub(super) struct KnownState {
+    pub(super) status: Status,
+    /// The hash of the graph that was delivered last.
+    graph: String,
+    /// The sequence and the manifest of the running bundle.
+    bundle: (u64, String),
+}
+
 /// Asks the driver for its status; none if no driver answers in time.
-pub(super) async fn ask_status(parts: &Arc<WorldParts>) -> Option<(Status, String)> {
+pub(super) async fn ask_status(parts: &Arc<WorldParts>) -> Option<KnownState> {
+    // The status is not older than the bundle: that of a former graph never counts for a new one.
+    let (graph, bundle) = (parts.graph.running_hash(), parts.world.sequence());
     let (to, answer) = oneshot::channel();
     parts.requests.put_now(DriverEvent::Query(Query::Status(WORST, to))).ok()?;
     let status = tokio::time::timeout(PATIENCE, answer).await.ok()?.ok()?;
-    Some((status, parts.graph.running_hash()))
+    Some(KnownState { status, graph, bundle })
 }
 
 impl Publisher {
@@ -53,7 +64,7 @@ impl Publisher {
         world: &dyn World,
         host: &HostWorld,
         lease: LeaseId,
-        known: Option<(Status, String)>,
+        known: Option<KnownState>,
     ) {
         if !self.has_meta {
             self.note_host(world, host.host()).await;
@@ -65,8 +76,8 @@ impl Publisher {
                 }
             }
         }
-        let Some((status, hash)) = known else { return };
-        let status = record_of(&status, hash, host);
+        let Some(known) = known else { return };
+        let status = record_of(known, host);
         let is_same = |(last, at): &(FleetHostStatus, Instant)| {
             let comparable = FleetHostStatus { since: last.since, ..status.clone() };
             *last == comparable && at.elapsed() < REPEAT
@@ -114,7 +125,8 @@ fn own_meta() -> HostMeta {
     }
 }
 
-fn record_of(status: &Status, hash: String, host: &HostWorld) -> FleetHostStatus {
+fn record_of(known: KnownState, host: &HostWorld) -> FleetHostStatus {
+    let KnownState { status, graph, bundle: (sequence, digest) } = known;
     let counts = status.counts;
     let numbers = [
         ("total", counts.total),
@@ -125,13 +137,12 @@ fn record_of(status: &Status, hash: String, host: &HostWorld) -> FleetHostStatus
         ("running", counts.running),
         ("stuck", counts.stuck),
     ];
-    let (sequence, digest) = host.sequence();
     let rejected = host.rejected();
     let worst = status.unhealthy.iter().take(WORST);
     let worst = worst.map(|one| (one.resource.clone(), shorten(&one.message)));
     FleetHostStatus {
         schema: SCHEMA,
-        generation: if digest.is_empty() { hash } else { digest },
+        generation: if digest.is_empty() { graph } else { digest },
         sequence,
         counts: numbers
             .into_iter()
@@ -142,10 +153,12 @@ fn record_of(status: &Status, hash: String, host: &HostWorld) -> FleetHostStatus
         converged: status.verdict == api::HostStatus::Converged && status.swap.is_none(),
         rejected_manifest: rejected
             .as_ref()
-            .map(|(manifest, _)| manifest.clone())
+            .map(|it| it.request.manifest.clone())
             .unwrap_or_default(),
+        rejected_token: rejected.as_ref().map(|it| it.request.token),
+        is_rejection_final: rejected.as_ref().is_some_and(|it| it.is_final),
         rejected: rejected
-            .map(|(_, why)| shorten(&why))
+            .map(|it| shorten(&it.reason))
             .or_else(|| status.rejected.as_ref().map(|it| shorten(&it.reason))),
         since: unix_seconds(),
     }
@@ -154,4 +167,56 @@ fn record_of(status: &Status, hash: String, host: &HostWorld) -> FleetHostStatus
 /// Returns the first 300 characters of a message.
 fn shorten(text: &str) -> String {
     text.chars().take(300).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{KindSet, Options};
+    use crate::driver::Inbox;
+    use crate::workers::GraphSource;
+    use crate::workers::graph::loader::{GraphLoader, SettingsFile};
+    use crate::workers::requests::queue::Requests;
+
+    /// A bundle that begins to run while the driver answers is not shown with that answer.
+    #[tokio::test]
+    async fn a_status_is_not_older_than_its_bundle() {
+        let directory = tempfile::tempdir().unwrap();
+        let (publisher, _stream) = crate::events::stream();
+        let requests = Requests::default();
+        let source = GraphSource {
+            paths: Vec::new(),
+            options: Options::new(KindSet::of_this_build()),
+            watch: false,
+            by_settings: false,
+            kept_in: None,
+            bundle_link: directory.path().join("bundles/current"),
+        };
+        let source = (source, SettingsFile::default());
+        let world = Arc::new(HostWorld::new(None, directory.path()));
+        let parts = Arc::new(WorldParts {
+            world: Arc::clone(&world),
+            graph: GraphLoader::new(source, requests.clone(), publisher.clone()),
+            requests: requests.clone(),
+            publisher,
+            state_directory: directory.path().to_owned(),
+            offered: tokio::sync::Mutex::default(),
+        });
+        let inbox = Inbox::default();
+        requests.attach(inbox.clone());
+        world.set_sequence(40, "old".to_owned());
+        let asked = tokio::spawn(async move { ask_status(&parts).await });
+        let mut taken = Vec::new();
+        while taken.is_empty() {
+            tokio::task::yield_now().await;
+            inbox.take(&mut taken);
+        }
+        let Some(DriverEvent::Query(Query::Status(_, to))) = taken.pop() else {
+            panic!("expected a query")
+        };
+        world.set_sequence(41, "new".to_owned());
+        to.send(Status::starting()).unwrap();
+        let known = asked.await.unwrap().expect("an answer");
+        assert_eq!(known.bundle, (40, "old".to_owned()));
+    }
 }

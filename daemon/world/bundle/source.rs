@@ -36,6 +36,14 @@ impl BundleSource {
     pub fn parse(text: &str, base: &Path) -> Result<Self, (&'static str, &'static str)> {
         if let Some(rest) = text.strip_prefix("https://") {
             refuse_secrets(rest, "https")?;
+            if rest.contains('#') {
+                let what =
+                    "the address of `bundles` contains `#`, which would cut off the file names";
+                return Err((
+                    what,
+                    "only git+ addresses name a branch: git+https://HOST/NAME.git#BRANCH",
+                ));
+            }
             return Ok(Self::Https(text.trim_end_matches('/').to_owned()));
         }
         if let Some(address) = text.strip_prefix("git+") {
@@ -119,6 +127,7 @@ mod tests {
             ("git+ssh://git%3Ap@a/b", "contains an account"),
             ("https://u:p@a/b", "contains an account"),
             ("https://a/b?token=x", "contains an account"),
+            ("https://a/b#prod", "contains `#`"),
             ("git@github.com:a/b", "should be a folder"),
             ("git+https://", "names no repository"),
             ("git+https://a", "names no repository"),

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::process::{Command, Stdio};
 
-fn openssl(site: &Site, words: &[&str]) {
+pub(super) fn openssl(site: &Site, words: &[&str]) {
     let words =
         words.iter().map(|word| word.replace("$SITE", &site.path("").display().to_string()));
     assert!(Command::new("openssl").args(words).output().unwrap().status.success());
@@ -16,7 +16,7 @@ fn site() -> Site {
 }
 
 /// Starts hosts with this setting `graph`.
-fn site_of(hosts: &[&str], graph: &str) -> Site {
+pub(super) fn site_of(hosts: &[&str], graph: &str) -> Site {
     let mut site = Site::with_file();
     openssl(&site, &["genpkey", "-algorithm", "ed25519", "-out", "$SITE/key.pem"]);
     openssl(
@@ -29,7 +29,7 @@ fn site_of(hosts: &[&str], graph: &str) -> Site {
 }
 
 /// Starts hosts with this setting `graph`, and waits until each of them is converged.
-fn start(site: &mut Site, hosts: &[&str], graph: &str) {
+pub(super) fn start(site: &mut Site, hosts: &[&str], graph: &str) {
     for host in hosts {
         // The first graph stands where the bundles will lie.
         let bundles = site.path(host).join("state/bundles/first");
@@ -49,7 +49,7 @@ fn start(site: &mut Site, hosts: &[&str], graph: &str) {
     });
 }
 
-fn make(site: &Site, content: &str, sequence: &str, more: &[&str]) -> String {
+pub(super) fn make(site: &Site, content: &str, sequence: &str, more: &[&str]) -> String {
     let target = site.path("target").display().to_string();
     let graph = format!(
         "graph: site\nresources:\n  exec:\n  - {{name: mark, shell: /bin/sh, cmd: 'echo {content} >> {target}'}}\n"
@@ -204,6 +204,11 @@ fn rejected_bundles_leave_the_running_one() {
     std::fs::remove_file(site.path("out")).unwrap();
     site.wait_until("the running graph repairs its file", || site.read("out") == "10");
     assert!(!site.read("target").contains("11"));
+    // The bundle that runs is no older one, and its request ends the rejection of the newer one.
+    let running = site.path("site-10.tar").display().to_string();
+    let (code, text) = site.ask("a", &["deploy", &running, "--timeout", "60s"]);
+    assert_eq!(code, 0, "{text}");
+    site.wait_until("no rejection is shown", || !site.ask("a", &["fleet"]).1.contains("rejected"));
 }
 
 /// A daemon that runs another graph rejects bundles: they would change nothing.

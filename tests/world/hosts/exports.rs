@@ -202,7 +202,11 @@ fn a_splay_delays_changes_of_a_collection() {
     let spread = "from: [\"a\", \"b\"], splay: 1h";
     site.graph("c", &collector("c").replace("from: [\"a\", \"b\"]", spread));
     site.start("a");
-    site.wait_for_file("a/own", "a ssh-ed25519 one\n");
+    // The key of the file may be written long after its line: an export that comes after the first view of `c` waits.
+    site.wait_until("both are exported", || {
+        let text = site.ask("a", &["world", "list", "exports/"]).1;
+        text.contains("ssh-ed25519 one") && text.contains("banner-a")
+    });
     site.start("c");
     site.wait_for_file("c/known_hosts", "a ssh-ed25519 one\n");
     site.graph("a", &exporter("two"));
@@ -228,4 +232,33 @@ fn a_splay_delays_changes_of_a_collection() {
     site.graph("a", &exporter("three"));
     site.wait_for_file("c/banners/banner-a", "three");
     assert!(!site.read("c/known_hosts").contains("three"));
+}
+
+/// A change of a collection that waits for its splay is taken over although the worker of the world ends meanwhile.
+#[test]
+fn a_waiting_change_survives_the_worker_of_the_world() {
+    let mut site = Site::with_file();
+    let exporter = |word: &str| EXPORTER.replace("from $HOST", word).replace("AAAA", word);
+    let delay = |splay: u64| steadfast::world::splay::host_delay("c", splay).as_secs();
+    let splay = (20..600).find(|it| (15..20).contains(&delay(*it))).expect("a splay");
+    site.graph("a", &exporter("one"));
+    site.write("a/own", "");
+    let spread = format!("from: [\"a\", \"b\"], splay: {splay}s");
+    site.graph("c", &collector("c").replace("from: [\"a\", \"b\"]", &spread));
+    site.start("a");
+    site.wait_until("the line is exported", || {
+        site.ask("a", &["world", "list", "exports/"]).1.contains("ssh-ed25519 one")
+    });
+    site.start("c");
+    site.wait_for_file("c/known_hosts", "a ssh-ed25519 one\n");
+    let workers = |site: &Site| site.ask_daemon("c", &["workers"]).1;
+    site.graph("a", &exporter("two"));
+    let words = "1 changes of collections wait for their delay";
+    site.wait_until("the change waits", || workers(&site).contains(words));
+    site.break_worker("c", "world");
+    site.wait_until("the worker runs again", || site.read("c/log").contains("a fault was put"));
+    site.wait_until("the change is taken over", || {
+        site.read("c/known_hosts").contains("a ssh-ed25519 two")
+    });
+    assert!(workers(&site).contains("host c: up to date"), "{}", workers(&site));
 }

@@ -2,6 +2,8 @@
 //! `$SITE` the folder of the site, `$HOST` the name of the host.
 
 use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -126,6 +128,17 @@ impl Site {
         let mut command = Command::new(env!("CARGO_BIN_EXE_steadfast"));
         command.args(words).arg("--state-dir").arg(self.path(host).join("state"));
         shown(&command.output().unwrap())
+    }
+
+    /// Ends a worker of a host's daemon by a panic.
+    pub(crate) fn break_worker(&self, host: &str, worker: &str) {
+        let mut socket =
+            UnixStream::connect(self.path(host).join("state/control.socket")).expect("it listens");
+        let fault = format!(r#"{{"verb":"fault","worker":"{worker}","how":"panic"}}"#);
+        writeln!(socket, r#"{{"protocol":1,"request":{fault}}}"#).expect("sent");
+        let mut answer = String::new();
+        BufReader::new(socket).read_line(&mut answer).expect("an answer");
+        assert!(!answer.contains("refused") && !answer.contains("unavailable"), "{answer}");
     }
 
     /// Waits until a condition is true.

@@ -3,8 +3,9 @@
 //! A loaded graph is a value for the driver; no worker is restarted for a new graph. A rejected graph must never
 //! replace the running one. Reading order: this file, `deliver` (the delivery to the driver), `settings` (the settings
 //! that a reload reads too), `latest_graph` (in memory) and `stored` (in the state directory), `watch` (the watch of
-//! the files), `live` (facts and probes that change), `check_instead` (the check of a bundle).
+//! the files), `live` (facts and probes that change), `bundle_link` and `check_instead` (signed bundles).
 
+mod bundle_link;
 mod check_instead;
 mod deliver;
 mod latest_graph;
@@ -31,7 +32,7 @@ use crate::world::selector::CollectionSelector;
 use latest_graph::LatestGraph;
 use live::LiveGraph;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -80,6 +81,8 @@ pub struct GraphSource {
     /// The directory of the last-good graph, which runs if the graph is rejected at the start; `None` if no graph is
     /// stored.
     pub kept_in: Option<PathBuf>,
+    /// The link to the running bundle in the state directory, which a load resolves once.
+    pub bundle_link: PathBuf,
 }
 
 impl GraphSource {
@@ -227,6 +230,11 @@ impl GraphLoader {
         *lock(&self.0.exports) = Some(exports);
     }
 
+    /// Returns the exports of other hosts that the next load uses.
+    pub(in crate::workers) fn exports(&self) -> Arc<[CollectedExport]> {
+        lock(&self.0.exports).clone().unwrap_or_default()
+    }
+
     /// Returns the hash of the graph that was delivered last.
     pub(in crate::workers) fn running_hash(&self) -> String {
         lock(&self.0.hash).clone()
@@ -255,15 +263,6 @@ impl GraphLoader {
     /// Returns the first path of the graph.
     pub(in crate::workers) fn first_path(&self) -> Option<PathBuf> {
         self.0.graph().paths.first().cloned()
-    }
-
-    /// Returns true if a path of the graph leads through a link: it is this link, or lies below it.
-    pub(in crate::workers) fn leads_through(&self, link: &Path) -> bool {
-        let real =
-            |path: &Path| Some((path.parent()?.canonicalize().ok()?, path.file_name()?.to_owned()));
-        let expected = real(link);
-        let is_link = |path: &Path| expected.is_some() && real(path) == expected;
-        self.0.graph().paths.iter().any(|path| path.ancestors().any(is_link))
     }
 
     /// Requests a reload, or joins one that has not begun. An operator's reload gives failed resources new retries.
@@ -432,8 +431,8 @@ impl ReloadRequest {
         graph.options.refuse_empty = !allow_empty;
         graph.options.exports.clone_from(&lock(&self.exports));
         graph.options = self.live.reload_options(graph.options);
-        let read = tokio::task::spawn_blocking(move || config::load(&graph.paths, &graph.options));
-        let read = read.await;
+        let load = move || config::load(&graph.resolved_paths(), &graph.options);
+        let read = tokio::task::spawn_blocking(load).await;
         if let Ok(loaded) = &read {
             lock(&self.last_read).take(loaded, allow_empty);
         }
@@ -456,7 +455,8 @@ impl ReloadRequest {
         graph.options.refuse_empty = !last.allow_empty;
         graph.options.exports.clone_from(&lock(&self.exports));
         graph.options = self.live.reload_options(graph.options);
-        let read = tokio::task::spawn_blocking(move || config::load(&graph.paths, &graph.options));
+        let load = move || config::load(&graph.resolved_paths(), &graph.options);
+        let read = tokio::task::spawn_blocking(load);
         read.await.is_ok_and(|loaded| LastRead::result_of(&loaded) != last.result)
     }
 }
