@@ -2,8 +2,8 @@
 //!
 //! The folder judges and marks; it never changes the content of an object.
 //!
-//! Reading order: `other_users` (attributes that stay on a takeover), `marks` (what they are),
-//! `takeover_mark`, `handover_mark`, `made_mark` (how they are set and asked), `moved_objects`, `privileges`, `fs_identity`.
+//! Reading order: `other_users` (attributes that stay on a takeover), `marks` (what they are), `takeover_mark`,
+//! `handover_mark`, `made_mark` (how they are set and asked), `moved_objects`, `privileges`, `fs_identity`.
 
 pub(in crate::host::files) mod fs_identity;
 pub(in crate::host::files) mod handover_mark;
