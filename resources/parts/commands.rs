@@ -74,7 +74,7 @@ pub(crate) async fn read_on_thread<T: Send + 'static>(
     super::on_thread(host, work).await?
 }
 
-/// Describes the end of a command that did not succeed, with its last lines of output.
+/// Describes the end of a command that did not succeed, with its first and last lines of output.
 pub(crate) fn failed(command: &Command, finished: &Finished) -> Failure {
     let program = command.argv.first().map_or("the command", String::as_str);
     let end = match finished.end {
@@ -87,8 +87,8 @@ pub(crate) fn failed(command: &Command, finished: &Finished) -> Failure {
     if what.chars().count() > 100 {
         what = format!("{}\n{program}", bounded(format!("the command {end}: {program}")));
     }
-    let lines = match finished.stderr.last_lines(4) {
-        lines if lines.is_empty() => finished.stdout.last_lines(4),
+    let lines = match finished.stderr.outer_lines(3, 4) {
+        lines if lines.is_empty() => finished.stdout.outer_lines(3, 4),
         lines => lines,
     };
     for line in lines {

@@ -183,11 +183,18 @@ fn command(argv: Vec<String>, stdin: Option<String>) -> Command {
     Command { argv, env, stdin: stdin.map(Into::into), ..Command::default() }
 }
 
+/// Returns the first unmet dependencies that apt has printed: its error says only that there are some.
+fn unmet(printed: &str) -> impl Iterator<Item = &str> {
+    const HEAD: &str = "The following packages have unmet dependencies:\n";
+    let list = printed.split_once(HEAD).map_or("", |(_, list)| list);
+    list.lines().take_while(|line| line.starts_with(' ')).map(str::trim).take(3)
+}
+
 /// Describes the failure of a command by its error output.
 #[must_use]
 pub fn complaint(finished: &Finished) -> Failure {
     let text = finished.stderr.text();
-    let errors: Vec<&str> = text
+    let mut errors: Vec<&str> = text
         .lines()
         .filter_map(|line| line.strip_prefix("E: ").or_else(|| line.strip_prefix("dpkg: error: ")))
         .collect();
@@ -196,6 +203,8 @@ pub fn complaint(finished: &Finished) -> Failure {
         let what = format!("the package manager failed ({:?}): {said}", finished.end);
         return Failure::new(what).passing_if_named();
     }
+    let printed = finished.stdout.text();
+    errors.extend(unmet(&printed));
     let failure =
         Failure::new(crate::secrets::escape::short(&errors.join("; "), 400)).passing_if_named();
     // Another `apt-get update` can bring the package, which gives no event.

@@ -61,11 +61,33 @@ impl Captured {
         let end = if self.truncated() { &self.tail } else { &self.kept };
         let from = end.len().saturating_sub(Self::TAIL);
         let text = String::from_utf8_lossy(&end[from..]);
-        let lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
-        let mut last: Vec<String> = lines.rev().take(count).map(|line| short(line, 200)).collect();
+        let mut last: Vec<String> = filled_lines(&text).rev().take(count).collect();
         last.reverse();
         last
     }
+
+    /// Returns the first and the last lines that are not blank, as [`Self::last_lines`] does, with `…` for lines
+    /// between them: many programs name the cause first, and the end of their work last.
+    #[must_use]
+    pub fn outer_lines(&self, first: usize, last: usize) -> Vec<String> {
+        let end = self.kept.len().min(Self::TAIL);
+        let text = String::from_utf8_lossy(&self.kept[..end]);
+        let is_whole = end == self.kept.len() && !self.truncated();
+        let mut lines: Vec<String> = filled_lines(&text).take(first + last + 1).collect();
+        if is_whole && lines.len() <= first + last {
+            return lines;
+        }
+        lines.truncate(first);
+        lines.push("…".to_owned());
+        lines.extend(self.last_lines(last));
+        lines
+    }
+}
+
+/// Returns the lines that are not blank, escaped and bounded.
+fn filled_lines(text: &str) -> impl DoubleEndedIterator<Item = String> {
+    let lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
+    lines.map(|line| short(&line.replace('\t', "    "), 200))
 }
 
 impl fmt::Debug for Captured {
@@ -100,5 +122,18 @@ mod tests {
         captured.push(b"a\nb\n\n  \n");
         assert_eq!(captured.last_lines(2), ["a", "b"]);
         assert!(!captured.truncated());
+    }
+
+    #[test]
+    fn the_first_and_the_last_lines_are_shown() {
+        let mut captured = Captured::default();
+        captured.push(b"one\n\n\ttwo\nthree\n");
+        assert_eq!(captured.outer_lines(2, 1), ["one", "    two", "three"]);
+        assert_eq!(captured.outer_lines(1, 1), ["one", "…", "three"]);
+        for _ in 0..2000 {
+            captured.push(b"more\n");
+        }
+        captured.push(b"last\n");
+        assert_eq!(captured.outer_lines(2, 2), ["one", "    two", "…", "more", "last"]);
     }
 }

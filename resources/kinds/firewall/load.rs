@@ -277,7 +277,7 @@ fn rejected(finished: &Finished) -> Failure {
         End::TimedOut => "nft timed out".to_owned(),
         _ => "nft rejected the content".to_owned(),
     };
-    for line in finished.stderr.last_lines(5) {
+    for line in finished.stderr.outer_lines(6, 1) {
         what.push_str(&format!("\n{line}"));
     }
     let hint = "nft needs root; interfaces that may not exist are named by iifname and oifname";
