@@ -113,6 +113,25 @@ fn accounts_are_made_repaired_and_removed() {
     );
 }
 
+/// The files of a user who is removed by hand stay that user's: the account gets its former number again.
+#[test]
+fn a_user_who_was_removed_by_hand_gets_the_former_number() {
+    let host = Host::boot();
+    let user = "graph: g\nresources:\n  user:\n    - {name: zoe, manage_home: true}\n";
+    host.write("/run/graph/graph.yaml", user);
+    let apply = "cd /run/graph && steadfast apply --state-dir /run/state graph.yaml";
+    host.shell(apply);
+    let number = host.shell("id -u zoe");
+    host.shell("userdel zoe; useradd other; useradd another");
+    host.shell(apply);
+    assert_eq!(host.shell("id -u zoe"), number);
+    host.shell("setpriv --reuid zoe --init-groups --regid zoe touch /home/zoe/file");
+    // The number of another account is not taken.
+    host.shell("userdel zoe; chown other /home/zoe");
+    host.shell(apply);
+    assert_ne!(host.shell("id -u zoe"), host.shell("id -u other"));
+}
+
 /// A lock of another program and a read-only file system are failures that pass.
 #[test]
 fn a_locked_and_a_read_only_table_heal() {

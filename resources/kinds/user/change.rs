@@ -12,6 +12,7 @@ use crate::parts::field_reader::bounded;
 use crate::parts::staging::guard_way;
 use crate::permit::Permit;
 use crate::secrets::secret_text::Secret;
+use rustix::fs::FileType;
 use std::path::{Path, PathBuf};
 
 /// The run of one change: each step is a tool, and a failure after the first one has touched the host.
@@ -45,10 +46,14 @@ impl User {
                 return Ok(());
             }
             self.guard_values(&tables, differing).map_err(WriteFailure::untouched)?;
+            let mut number = self.uid;
             if self.manages_home {
                 guard_home(host, self.likely_home()).await?;
+                let former = owner_of_home(host, self.likely_home()).await?;
+                let is_free = |uid: &u32| tables.passwd.by_uid(*uid).is_none();
+                number = number.or_else(|| former.filter(is_free));
             }
-            steps.run(self.creation(&tables), None).await?;
+            steps.run(self.creation(&tables, number), None).await?;
             if self.password.is_some() {
                 self.set_password(&mut steps, self.is_locked == Some(true)).await?;
             }
@@ -78,13 +83,13 @@ impl User {
         self.make_home(&mut steps, row, differing).await
     }
 
-    /// Returns the call that makes the user.
-    fn creation(&self, tables: &AccountTables) -> Vec<String> {
+    /// Returns the call that makes the user with this number; useradd chooses one if none is given.
+    fn creation(&self, tables: &AccountTables, number: Option<u32>) -> Vec<String> {
         let mut argv = words(&["useradd"]);
         let mut option = |name: &str, value: Option<&str>| {
             argv.extend(value.into_iter().flat_map(|value| words(&[name, value])));
         };
-        let uid = self.uid.map(|uid| uid.to_string());
+        let uid = number.map(|uid| uid.to_string());
         option("--uid", uid.as_deref());
         // useradd refuses a user whose own group is there already, unless that group is named.
         let own = tables.group.get(&self.name).map(|group| group.name.as_str());
@@ -249,6 +254,19 @@ impl User {
 
 /// Fails if a user can change a directory above a home directory: the account tools work by its path, and would give
 /// another directory to the user.
+/// Returns the number of the user who owns an existing home: after a removal of its account by hand, the user gets the
+/// former number again, and with it the files. A home of root has no such owner.
+async fn owner_of_home(host: &Host, home: PathBuf) -> Result<Option<u32>, WriteFailure> {
+    let found = read_on_thread(host, move |host| {
+        let files = host.files();
+        let look = || files.open_entry(&home)?.map_or(Ok(None), |spot| spot.look());
+        look().map_err(|fault| files.failure(fault, &home))
+    });
+    let found = found.await.map_err(WriteFailure::untouched)?;
+    let directory = found.filter(|seen| seen.kind == FileType::Directory);
+    Ok(directory.map(|seen| seen.uid).filter(|uid| *uid != 0))
+}
+
 async fn guard_home(host: &Host, home: PathBuf) -> Result<(), WriteFailure> {
     let judged = read_on_thread(host, move |_| guard_way("manage the home directory", &home));
     judged.await.map_err(WriteFailure::untouched)
