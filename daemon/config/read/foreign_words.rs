@@ -12,10 +12,16 @@ const LONGEST_REPOSITORY: usize = 240;
 /// A key of another tool, the key here that must exist for the hint to fit, and the line as it is written here.
 type Word = (&'static str, &'static str, &'static str);
 
+/// The hint for the times of a timer in a unit.
+const ON_CALENDAR: &str = "use `content` with a line OnCalendar=: `steadfast explain unit`";
+
 /// The keys of other tools. The first row whose second word is a key of the kind gives the hint; an empty second word
 /// fits each kind.
 const KEYS: &[Word] = &[
-    ("source", "drop_in", "content: TEXT"),
+    ("source", "drop_in", "template: FILE"),
+    ("src", "drop_in", "template: FILE"),
+    ("on_calendar", "drop_in", ON_CALENDAR),
+    ("OnCalendar", "drop_in", ON_CALENDAR),
     ("src", "source", "source: FILE"),
     ("src", "device", "device: /dev/NAME"),
     ("dest", "path", "path: /absolute/path"),
@@ -62,6 +68,28 @@ const KEYS: &[Word] = &[
     ("become_user", "user", "user: NAME"),
     ("sudo", "user", "user: root"),
     ("version", "state", "state: VERSION"),
+    ("source", "version", "repo: ADDRESS"),
+    ("owner", "repo", "user: NAME"),
+    ("ref", "repo", "version: NAME"),
+    ("executable", "cmd", "shell: /bin/sh"),
+    ("removes", "ifcmd", "ifcmd: test -e /path"),
+    ("tries", "", "meta: {retry: 3}"),
+    ("try_sleep", "", "meta: {retry: 3, delay: 5s}"),
+    ("block", "marker", "content: TEXT"),
+    ("masked", "startup", "startup: masked"),
+    ("user", "owner", "owner: NAME"),
+    ("permissions", "mode", "mode: \"0644\""),
+    ("primary_group", "manage_home", "group: NAME"),
+    ("full_name", "comment", "comment: TEXT"),
+    ("cron_file", "job", "file: NAME"),
+    ("dump", "freq", "freq: 0"),
+    ("atboot", "freq", "remove the line: a row of fstab is mounted at each start"),
+    ("key", "value", "name: NAME"),
+    (
+        "sudo",
+        "manage_home",
+        "use a `file` in /etc/sudoers.d/ with `validate: [visudo, -cf, \"%s\"]`",
+    ),
     ("depends_on", "", "after: [\"kind[name]\"]"),
     ("depends", "", "after: [\"kind[name]\"]"),
     ("require", "", "after: [\"kind[name]\"]"),
@@ -276,7 +304,11 @@ fn own_line(line: &str, (key, value): (&str, &str), spec: &KindSpec) -> Option<S
         ("for_each", _) if value.starts_with('{') && !value.starts_with("{{") => {
             return Some(format!("for_each: {{in: {value}}}"));
         }
-        ("shell", _) => return Some(format!("shell: /bin/sh and cmd: {}", quote(value))),
+        ("shell", "script") => {
+            return Some(format!("shell: /bin/sh and cmd: {}", quote(value)));
+        }
+        ("ifcmd", "removes") => return Some(format!("ifcmd: test -e {}", quote(value))),
+        ("startup", "masked") => return is_on.then(|| line.to_owned()),
         _ => {}
     }
     let is_template = [".j2", ".jinja", ".jinja2", ".erb", ".epp", ".tmpl", ".tpl"];
