@@ -9,6 +9,7 @@ use crate::config::{self, CollectedExport, Judge, Recorder, Rejected, Settings};
 use crate::events::Retention;
 use crate::history::Limits;
 use crate::plan::Plan;
+use crate::store::SqliteStore;
 use crate::workers::{MetricsSettings, last_good_settings, stored_exports};
 use clap::ValueEnum as _;
 use std::collections::BTreeMap;
@@ -131,6 +132,14 @@ fn start(run: &mut Run) -> Result<(), Exit> {
             return Ok(());
         }
         Err(Unusable::Rejected(path, why)) => (path, why),
+        Err(Unusable::NoGraph) if may_have_last_good_graph(run) => {
+            // The driver reports that the file is missing, and runs the last-good graph.
+            let path = Path::new(SETTINGS);
+            run.graph.config = path.exists().then(|| path.to_owned());
+            run.graph.graphs = vec![GRAPH.into()];
+            *run = completed(run).map_err(|unusable| unusable.report())?;
+            return Ok(());
+        }
         Err(other) => return Err(other.report()),
     };
     let shown = output::plain(&path.display().to_string());
@@ -147,6 +156,13 @@ fn start(run: &mut Run) -> Result<(), Exit> {
         why.trim_end()
     ));
     Ok(())
+}
+
+/// Returns true if a daemon has run with this state directory, and its last-good graph may run again.
+fn may_have_last_good_graph(run: &Run) -> bool {
+    let named = run.state.state_dir.clone().or_else(|| of_daemon().1);
+    let directory = super::state_dir::directory(named.as_deref());
+    !run.no_last_good_graph && run.graph.config.is_none() && SqliteStore::is_there(&directory)
 }
 
 /// Returns the command line of a daemon, completed with the settings.

@@ -1,13 +1,14 @@
 //! `steadfast undo`: carried out by the daemon if one runs, else by this program with the lock of the state directory.
 
 use super::exit::Exit;
+use super::history_list::one_resource;
 use super::offline::OfflineCommand;
 use super::output::{error, plain, print};
 use super::{args, client, settings, state_dir};
 use crate::api::Undone;
 use crate::driver::{to_undo, undo, undo_audit_entry};
 use crate::events;
-use crate::history::{History, Undo};
+use crate::history::{History, Reader, Undo};
 use crate::store::{Entry, PauseRecord, SqliteStore, Store as _, StoreError};
 use std::time::{SystemTime, UNIX_EPOCH};
 use steadfast_resources::KindSet;
@@ -57,6 +58,11 @@ fn alone(args: &args::Undo, key: &MintKey) -> Result<Exit, Exit> {
         );
         return Err(Exit::Usage);
     }
+    // A unique bare name selects its resource.
+    let recorded = Reader::open(&directory).ok().flatten();
+    let recorded = recorded.and_then(|reader| one_resource(&reader, &args.resource).ok());
+    let resource = recorded.unwrap_or_else(|| args.resource.clone());
+    let args = &args::Undo { resource, ..args.clone() };
     let refuse = |error: StoreError| state_dir::refuse(&error);
     let alone = OfflineCommand::take("undo", &directory).map_err(refuse)?;
     let mut store = alone.store().map_err(refuse)?;

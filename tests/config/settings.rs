@@ -120,6 +120,13 @@ fn wrong_settings_are_refused() {
 }
 
 /// A field of the resource wins over the defaults; the defaults fill the missing ones.
+/// Some places show the first line alone: it is an error, whatever warnings stand above it in the file.
+#[test]
+fn errors_come_before_warnings() {
+    let said = read("sweep: 600\nwacth: true\n").unwrap_err();
+    assert!(said.lines().next().unwrap().contains("wacth"), "{said}");
+}
+
 #[test]
 fn defaults_hold_where_nothing_is_said() {
     let defaults = read("defaults: {retry: 7, noop: true, delay: 900}\n").unwrap().defaults;

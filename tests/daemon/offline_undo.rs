@@ -95,3 +95,15 @@ fn an_undo_gives_no_masked_right_back() {
         assert_eq!(host.mode("p"), 0o600);
     }
 }
+
+/// A unique bare name selects its resource, also without a daemon.
+#[test]
+fn a_bare_name_is_undone_without_a_daemon() {
+    let host = Host::with("graph: g\nresources:\n  file: [{name: $DIR/f, content: a}]\n");
+    host.write("f", "mine\n");
+    host.apply().exits(0);
+    let path = host.path("f").display().to_string();
+    host.ask_daemon(&["undo", &path, "--plan"]).exits(0);
+    host.ask_daemon(&["undo", &path]).exits(0).prints("is paused for 2 h");
+    assert_eq!(host.read("f"), "mine\n");
+}

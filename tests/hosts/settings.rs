@@ -87,3 +87,18 @@ fn the_settings_that_are_shipped_are_right() {
     let wait = ["steadfast", "wait", "--timeout", "60"];
     assert_eq!(host.run(&wait).code, Some(0), "{}", host.report());
 }
+
+/// The graph and the settings are gone: a daemon that has run before goes on with its last-good graph.
+#[test]
+fn the_last_good_graph_runs_without_the_folder_of_the_settings() {
+    let host = Host::boot();
+    host.write(GRAPH, ONE_FILE);
+    host.start();
+    host.until("the graph to be applied", || host.is_held());
+    host.shell(
+        "steadfast wait --timeout 60; mv /etc/steadfast /root/away; systemctl restart steadfast",
+    );
+    host.shell("rm /etc/held");
+    host.until("the repair of the last-good graph", || host.is_held());
+    host.shell("mv /root/away /etc/steadfast; steadfast reload; steadfast wait --timeout 60");
+}

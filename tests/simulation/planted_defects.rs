@@ -100,14 +100,14 @@ const ALL: &[Planted] = &[
     Planted {
         name: "hub-ignores-the-overflow",
         what: "a queue that ran over is no reason to look",
-        file: "daemon/watch/index.rs",
+        file: "daemon/watch/index/watch_index.rs",
         old: "                self.work.overflow = true;\n",
         new: "",
     },
     Planted {
         name: "hub-keeps-dead-watches",
         what: "a directory that is gone is believed to be watched",
-        file: "daemon/watch/index.rs",
+        file: "daemon/watch/index/watch_index.rs",
         old: "                    self.work.lost.insert(directory);\n",
         new: "                    let _ = directory;\n",
     },

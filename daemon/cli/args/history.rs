@@ -58,7 +58,7 @@ pub struct Diff {
 }
 
 /// `steadfast undo`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct Undo {
     /// Resource: `kind[name]`
     #[arg(value_name = "RES")]

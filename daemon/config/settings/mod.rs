@@ -11,7 +11,7 @@ use super::Text;
 use super::document::{Origin, parse};
 use super::problem::code::Code;
 use super::problem::render::Rejected;
-use super::problem::{Problem, Problems, quoted};
+use super::problem::{Problem, Problems, Severity, quoted};
 use super::read::files;
 use super::read::{Entry, Reader};
 use super::source_file::SourceFile;
@@ -247,7 +247,9 @@ fn compile(
         return Ok(settings);
     }
     let displays: Vec<String> = sources.iter().map(|source| source.display.clone()).collect();
-    let problems = problems.sorted(&displays);
+    let mut problems = problems.sorted(&displays);
+    // The first line of a message is all that some places show.
+    problems.list.sort_by_key(|problem| problem.severity != Severity::Error);
     Err(Rejected::of(problems))
 }
 
