@@ -122,7 +122,7 @@ fn a_user_who_was_removed_by_hand_gets_the_former_number() {
     let apply = "cd /run/graph && steadfast apply --state-dir /run/state graph.yaml";
     host.shell(apply);
     let number = host.shell("id -u zoe");
-    host.shell("userdel zoe; useradd other; useradd another");
+    host.shell("useradd other; userdel zoe; useradd another");
     host.shell(apply);
     assert_eq!(host.shell("id -u zoe"), number);
     host.shell("setpriv --reuid zoe --init-groups --regid zoe touch /home/zoe/file");
