@@ -278,7 +278,8 @@ impl Files {
         noted.after(self.set_attributes(permit, spot, found, first))?;
         if let Some(list) = closed {
             permit.check().map_err(|revoked| Fault::from(revoked).after(true))?;
-            let now = spot.look()?.ok_or_else(Fault::moved)?;
+            let now = spot.look().map_err(|fault| fault.after(true))?;
+            let now = now.ok_or_else(|| Fault::moved().after(true))?;
             let handle = handle_of(spot, &now).map_err(|fault| fault.after(true))?;
             if now.identity != found.identity {
                 return Err(Fault::moved().after(true));
